@@ -4,8 +4,8 @@
  *
  * Theory of operation
  *
- * The appliance's two ports are members of a kernel bridge. This program runs below it, on each
- * port, and takes exactly one kind of frame: RoCEv2 that a rule wants, while the daemon is alive
+ * The appliance's ports are members of a kernel bridge. This program runs below it, on each port,
+ * and takes exactly one kind of frame: RoCEv2 that a rule wants, while the daemon is alive
  * and a socket is there to receive it. All else, and everything in doubt, goes up to the bridge
  * (XDP_PASS), so that an error here can at worst bridge a packet.
  *
@@ -89,7 +89,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, STEER_SIDES *STEER_COUNTERS);
+	__uint(max_entries, STEER_PORTS *STEER_COUNTERS);
 	__type(key, __u32);
 	__type(value, __u64);
 } steer_counters SEC(".maps");
@@ -103,7 +103,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__uint(max_entries, STEER_QUEUES);
+	__uint(max_entries, STEER_MEMBERS *STEER_QUEUES);
 	__type(key, __u32);
 	__type(value, __u32);
 } steer_xsk_lan SEC(".maps"), steer_xsk_wan SEC(".maps");
@@ -122,9 +122,9 @@ struct flow {
 	__u32 vid, dqpn;
 };
 
-static __always_inline int verdict(enum steer_side side, enum steer_counter counter, int action)
+static __always_inline int verdict(__u32 port, enum steer_counter counter, int action)
 {
-	__u32 i = side * STEER_COUNTERS + counter;
+	__u32 i = port * STEER_COUNTERS + counter;
 	__u64 *n = bpf_map_lookup_elem(&steer_counters, &i);
 
 	if (n)
@@ -237,20 +237,20 @@ static __always_inline __u64 rules_of(void *trie, const struct steer_prefix *key
 }
 
 /* Pass RoCEv2 up to the bridge instead of to the daemon, counted as @why, unless it is held. */
-static __always_inline int pass_up(enum steer_side side, enum steer_counter why,
+static __always_inline int pass_up(__u32 port, enum steer_counter why,
 				   const volatile struct steer_config *cfg, const struct flow *f)
 {
 	struct steer_held key;
 
 	if (!cfg->held)
-		return verdict(side, why, XDP_PASS);
+		return verdict(port, why, XDP_PASS);
 	__builtin_memcpy(key.src, f->src.addr, sizeof(key.src));
 	__builtin_memcpy(key.dst, f->dst.addr, sizeof(key.dst));
 	key.dqpn = f->dqpn;
 	key.vid = f->vid;
 	if (bpf_map_lookup_elem(&steer_held, &key))
-		return verdict(side, STEER_FENCED, XDP_DROP);
-	return verdict(side, why, XDP_PASS);
+		return verdict(port, STEER_FENCED, XDP_DROP);
+	return verdict(port, why, XDP_PASS);
 }
 
 static __always_inline void unwanted(enum steer_side side, const struct flow *f)
@@ -266,24 +266,36 @@ static __always_inline void unwanted(enum steer_side side, const struct flow *f)
 	u->at_ns = bpf_ktime_get_ns();
 }
 
+/* Which of the interfaces of its side the packet came in by. */
+static __always_inline __u32 member(const struct xdp_md *ctx, enum steer_side side,
+				    const volatile struct steer_config *cfg)
+{
+#pragma unroll
+	for (__u32 m = 1; m < STEER_MEMBERS; m++)
+		if (cfg->ifindex[STEER_PORT(side, m)] == ctx->ingress_ifindex)
+			return m;
+	return 0;
+}
+
 static __always_inline int steer(struct xdp_md *ctx, enum steer_side side, void *src_trie,
 				 void *dst_trie, void *sockets)
 {
 	__u64 len = bpf_xdp_get_buff_len(ctx);
-	__u32 queue = ctx->rx_queue_index;
 	const volatile struct steer_config *cfg;
-	__u32 zero = 0, set, vlan;
+	__u32 zero = 0, set, vlan, m, port, queue;
 	enum steer_counter c;
 	struct flow f;
 	__u64 heartbeat, *rules;
 
-	c = parse_frame(ctx, len, &f);
-	if (c != STEER_TAKEN)
-		return verdict(side, c, XDP_PASS);
-
 	cfg = bpf_map_lookup_elem(&steer_config, &zero);
 	if (!cfg)
-		return verdict(side, STEER_STALE, XDP_PASS);
+		return XDP_PASS;
+	m = member(ctx, side, cfg);
+	port = STEER_PORT(side, m);
+	c = parse_frame(ctx, len, &f);
+	if (c != STEER_TAKEN)
+		return verdict(port, c, XDP_PASS);
+
 	set = cfg->set;
 	f.src.plen = f.dst.plen = STEER_SET_BITS + 128;
 	f.src.set = f.dst.set = set;
@@ -291,19 +303,21 @@ static __always_inline int steer(struct xdp_md *ctx, enum steer_side side, void 
 	rules = bpf_map_lookup_elem(&steer_vlan, &vlan);
 	if (!rules || !(*rules & rules_of(src_trie, &f.src) & rules_of(dst_trie, &f.dst))) {
 		unwanted(side, &f);
-		return pass_up(side, STEER_NO_RULE, cfg, &f);
+		return pass_up(port, STEER_NO_RULE, cfg, &f);
 	}
 
 	if (len > cfg->max_frame || (cfg->linear_only && (__u64)(ctx->data_end - ctx->data) < len))
-		return pass_up(side, STEER_TOO_LONG, cfg, &f);
+		return pass_up(port, STEER_TOO_LONG, cfg, &f);
 	/* Signed: another CPU may write a heartbeat after we read the clock: that is not stale. */
 	heartbeat = cfg->heartbeat_ns;
 	if (!heartbeat || (__s64)(bpf_ktime_get_ns() - heartbeat) > (__s64)cfg->stale_ns)
-		return pass_up(side, STEER_STALE, cfg, &f);
+		return pass_up(port, STEER_STALE, cfg, &f);
 	/* lookup and redirect in one: between the two the socket could vanish */
-	if (bpf_redirect_map(sockets, queue, XDP_PASS) != XDP_REDIRECT)
-		return pass_up(side, STEER_NO_SOCKET, cfg, &f);
-	return verdict(side, STEER_TAKEN, XDP_REDIRECT);
+	queue = ctx->rx_queue_index;
+	if (queue >= STEER_QUEUES ||
+	    bpf_redirect_map(sockets, STEER_SOCKET(m, queue), XDP_PASS) != XDP_REDIRECT)
+		return pass_up(port, STEER_NO_SOCKET, cfg, &f);
+	return verdict(port, STEER_TAKEN, XDP_REDIRECT);
 }
 
 /* Not "xdp.frags": libbpf would then force the flag, which user space decides on. */

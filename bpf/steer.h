@@ -9,18 +9,29 @@
 
 #define STEER_RULES	64   /* rules are bits of one word */
 #define STEER_PREFIXES	5120 /* per side */
-#define STEER_QUEUES	64
+#define STEER_QUEUES	64   /* per port */
 #define STEER_VLANS	4096
 #define STEER_UNTAGGED	4095u /* index into the VLAN map for untagged frames (4095 is reserved) */
 #define STEER_ROCE_PORT 4791
 #define STEER_HELD_MAX	32768 /* entries, two a connection, when user space sets no other number */
 
-/* Which port the program instance is attached to; also index into config. */
+/* Which side the program instance is for. */
 enum steer_side {
 	STEER_LAN,
 	STEER_WAN,
 	STEER_SIDES,
 };
+
+/*
+ * Each side has up to STEER_MEMBERS interfaces. Ports are numbered through: those of the LAN side
+ * from 0 on, those of the WAN side from STEER_MEMBERS on.
+ */
+#define STEER_MEMBERS		 4
+#define STEER_PORTS		 (STEER_SIDES * STEER_MEMBERS)
+#define STEER_PORT(side, member) ((side)*STEER_MEMBERS + (member))
+
+/* Index into the side's map of sockets. */
+#define STEER_SOCKET(member, queue) ((member)*STEER_QUEUES + (queue))
 
 /*
  * Rules are kept twice, as set 0 and set 1. The program reads the set named in config; user space
@@ -85,6 +96,7 @@ struct steer_hold {
  *                 over their first buffer only
  * @held:          connections in the map of held flows: the map is not read while there is none
  * @text:          digest of the program, for a daemon that adopts it
+ * @ifindex:       [port] -> its interface, 0: no such port
  */
 struct steer_config {
 	__u64 heartbeat_ns;
@@ -94,6 +106,7 @@ struct steer_config {
 	__u32 linear_only;
 	__u32 held;
 	__u64 text;
+	__u32 ifindex[STEER_PORTS];
 };
 
 /**
@@ -110,7 +123,7 @@ struct steer_unwanted {
 };
 #define STEER_UNWANTED_EACH 64
 
-/* Counters, per CPU, per side: index = side * STEER_COUNTERS + counter. */
+/* Counters, per CPU, per port: index = port * STEER_COUNTERS + counter. */
 enum steer_counter {
 	STEER_TAKEN,	 /* to the daemon */
 	STEER_OTHER,	 /* not RoCEv2 */

@@ -61,7 +61,7 @@ struct config_rule_src {
  * struct config
  * @file:          as given, for messages; @files, @nfiles: what it includes, from 1 on
  * @include:       pattern of those; @include_line: its line
- * @ifname:        LAN and WAN interface, by enum steer_side; @if_line: their lines
+ * @ifname:        [port] -> its interface, "": none; @if_line: [side] -> line of 'lan', 'wan'
  * @socket:        path of the control socket
  * @pool_bytes:    retention memory
  * @wan_rate:      bytes (not bits) per second, 0: not paced; with PACE_AUTO (config_value.h) the
@@ -81,7 +81,7 @@ struct config {
 	unsigned int nfiles;
 	char include[CONFIG_FILE_NAME];
 	unsigned int include_line;
-	char ifname[STEER_SIDES][IF_NAMESIZE];
+	char ifname[STEER_PORTS][IF_NAMESIZE];
 	unsigned int line; /* of [longhaul], 0 if absent */
 	unsigned int if_line[STEER_SIDES];
 	char socket[108];

@@ -8,17 +8,26 @@
 #include "config/config.h"
 #include "config/config_value.h"
 
+static void check_twice(const struct config *c, struct config_errors *errs)
+{
+	for (unsigned int i = 0; i < STEER_PORTS; i++)
+		for (unsigned int j = i + 1; *c->ifname[i] && j < STEER_PORTS; j++)
+			if (!strcmp(c->ifname[i], c->ifname[j]))
+				config_error(errs, c->file, c->if_line[j / STEER_MEMBERS],
+					     i / STEER_MEMBERS == j / STEER_MEMBERS
+						     ? "interface '%s' is named twice; name it once"
+						     : "lan and wan are the same interface '%s'; "
+						       "name two",
+					     c->ifname[i]);
+}
+
 static void check_longhaul(const struct config *c, struct config_errors *errs)
 {
-	const char *wan = c->ifname[STEER_WAN];
-
 	if (!c->line)
 		config_error(errs, c->file, 0,
 			     "no [longhaul] section; add one that names the two interfaces, lan = "
 			     "and wan =");
-	if (*wan && !strcmp(c->ifname[STEER_LAN], wan))
-		config_error(errs, c->file, c->if_line[STEER_WAN],
-			     "lan and wan are the same interface '%s'; name two", wan);
+	check_twice(c, errs);
 	if (c->socket[0] != '/')
 		config_error(errs, c->file, c->line,
 			     "socket '%s' is no absolute path; write such as " CONFIG_SOCKET,

@@ -27,10 +27,12 @@ static const char *const learn_names[] = {"cm", "psn", "immediate", NULL};  /* L
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
 static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
 
-#define C(member) FIELD(struct config, member)
+#define C(member)  FIELD(struct config, member)
+/* The interfaces of a side. */
+#define SIDE(side) offsetof(struct config, ifname[STEER_PORT(side, 0)]), STEER_MEMBERS *IF_NAMESIZE
 const struct key longhaul_keys[] = {
-	{"lan", V_TEXT, true, C(ifname[STEER_LAN]), 0, 0, NULL},
-	{"wan", V_TEXT, true, C(ifname[STEER_WAN]), 0, 0, NULL},
+	{"lan", V_PORTS, true, SIDE(STEER_LAN), 0, 0, NULL},
+	{"wan", V_PORTS, true, SIDE(STEER_WAN), 0, 0, NULL},
 	{"socket", V_TEXT, false, C(socket), 0, 0, NULL},
 	{"pool", V_SIZE, false, C(pool_bytes), 8ull << 20, 64 * GIB, NULL},
 	{"max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL},
@@ -223,6 +225,8 @@ const char *key_apply(const struct key *k, struct config *c, void *base, const c
 	switch (k->type) {
 	case V_TEXT:
 		return value_text(text, to, k->size);
+	case V_PORTS:
+		return value_ports(text, to, STEER_MEMBERS);
 	case V_NAME:
 		return value_name(text, to, k->size);
 	case V_BOOL:

@@ -9,6 +9,7 @@
 
 enum value_type {
 	V_TEXT,
+	V_PORTS,
 	V_NAME,
 	V_NUMBER,
 	V_SIZE,

@@ -326,6 +326,26 @@ static const char *add_prefix(const struct prefix *p, struct prefix *out, unsign
 
 #define LIST_SEPARATORS ", \t"
 
+const char *value_ports(const char *text, char (*out)[IF_NAMESIZE], unsigned int max)
+{
+	unsigned int n = 0;
+	size_t len;
+
+	memset(out, 0, max * sizeof(*out));
+	for (text += strspn(text, LIST_SEPARATORS); *text; text += strspn(text, LIST_SEPARATORS)) {
+		len = strcspn(text, LIST_SEPARATORS);
+		if (len >= IF_NAMESIZE)
+			return wrong("is too long for an interface's name, which has at most %d "
+				     "letters",
+				     IF_NAMESIZE - 1);
+		if (n == max)
+			return wrong("are too many; name at most %u interfaces", max);
+		memcpy(out[n++], text, len);
+		text += len;
+	}
+	return n ? NULL : wrong("is empty; name an interface, or several");
+}
+
 const char *value_prefixes(const char *text, struct prefix *out, unsigned int max, unsigned int *n)
 {
 	static const uint8_t zero4[4];

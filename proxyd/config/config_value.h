@@ -6,6 +6,7 @@
 #ifndef LONGHAUL_CONFIG_VALUE_H
 #define LONGHAUL_CONFIG_VALUE_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,6 +49,10 @@ const char *value_address(const char *text, struct ip_addr *out);
 /** value_host - likewise, or a host name: then it goes to @name (@size bytes), and @out is all
  * zero. */
 const char *value_host(const char *text, struct ip_addr *out, char *name, size_t size);
+
+/** value_ports - list of at most @max interfaces separated by commas or blanks, into @out; the rest
+ * of it is cleared. */
+const char *value_ports(const char *text, char (*out)[IF_NAMESIZE], unsigned int max);
 
 /** value_prefixes - list separated by commas or blanks; "any" is 0.0.0.0/0 and ::/0. */
 const char *value_prefixes(const char *text, struct prefix *out, unsigned int max, unsigned int *n);

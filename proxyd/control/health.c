@@ -347,25 +347,57 @@ static uint32_t longest(struct health *h, struct afxdp *port, int side, uint64_t
 	return h->longest[side];
 }
 
-static void sample_port(struct health *h, struct afxdp *port, uint64_t now)
+static void add_name(char names[HEALTH_PORTS], const char *name)
+{
+	size_t at = strlen(names);
+
+	snprintf(names + at, HEALTH_PORTS - at, "%s%s", at ? ", " : "", name);
+}
+
+static void sample_state(struct health_port *p, const struct afxdp *port, unsigned int side)
+{
+	unsigned int down = 0, all = 0;
+
+	for (unsigned int i = STEER_PORT(side, 0); i < STEER_PORT(side + 1, 0); i++) {
+		bool absent = afxdp_absent(port, i);
+		uint32_t mtu;
+
+		if (!absent && !afxdp_has(port, i))
+			continue;
+		all++;
+		add_name(p->name, afxdp_name(port, i));
+		if (absent || afxdp_down(port, i)) {
+			down++;
+			add_name(p->lost, afxdp_name(port, i));
+		}
+		mtu = absent ? 0 : afxdp_mtu(port, i);
+		if (mtu && (!p->mtu || mtu < p->mtu))
+			p->mtu = mtu;
+	}
+	p->down = down == all;
+	if (p->down)
+		p->lost[0] = '\0';
+}
+
+static void sample_ports(struct health *h, struct afxdp *port, uint64_t now)
 {
 	struct health_sample *s = &h->sample;
-	struct afxdp_stats st;
+	struct afxdp_counts c;
 
 	if (!port)
 		return;
-	afxdp_stats(port, &st);
 	s->bad_chunks = afxdp_bad_chunks(port);
-	s->n.tx_wan_bytes = st.tx_bytes[STEER_WAN];
-	for (int side = 0; side < STEER_SIDES; side++) {
-		s->n.rx_dropped += st.rx_dropped[side];
-		s->n.stale += st.steer[side][STEER_STALE];
-		s->n.tx[side] = st.tx[side];
-		s->n.tx_dropped[side] = st.tx_dropped[side] + st.tx_too_long[side];
-		s->n.tx_too_long += st.tx_too_long[side];
-		s->n.tx_full += st.tx_full[side];
-		s->port[side].down = afxdp_down(port, side);
-		s->port[side].mtu = afxdp_mtu(port, side);
+	for (unsigned int side = 0; side < STEER_SIDES; side++) {
+		afxdp_side_counts(port, side, &c);
+		if (side == STEER_WAN)
+			s->n.tx_wan_bytes = c.tx_bytes;
+		s->n.rx_dropped += c.rx_dropped;
+		s->n.stale += c.steer[STEER_STALE];
+		s->n.tx[side] = c.tx;
+		s->n.tx_dropped[side] = c.tx_dropped + c.tx_too_long;
+		s->n.tx_too_long += c.tx_too_long;
+		s->n.tx_full += c.tx_full;
+		sample_state(&s->port[side], port, side);
 		s->port[side].longest = longest(h, port, side, now);
 	}
 }
@@ -393,7 +425,6 @@ static void sample(struct health *h, const struct view_source *src,
 		.late_ns = h->late_ns,
 		.wan_rate = more->wan_rate,
 		.wan_auto = more->wan_auto,
-		.port = {{.name = more->ifname[STEER_LAN]}, {.name = more->ifname[STEER_WAN]}},
 		.ahead_off = more->ahead_off,
 		.bypass = more->bypass,
 		.scan = h->scan,
@@ -407,7 +438,7 @@ static void sample(struct health *h, const struct view_source *src,
 		      .unsealed = engine_counter(e, EC_UNSEALED)},
 	};
 	engine_memory(e, &h->sample.mem);
-	sample_port(h, src->port, now);
+	sample_ports(h, src->port, now);
 	sample_peers(h, src, now);
 	h->sample.missed = missed_lately(h, now);
 	h->late_ns = 0;

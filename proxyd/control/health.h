@@ -13,15 +13,18 @@
 #ifndef LONGHAUL_CONTROL_HEALTH_H
 #define LONGHAUL_CONTROL_HEALTH_H
 
+#include <net/if.h>
+
 #include "control/mirror.h"
 #include "control/peer_cause.h"
 #include "control/view.h"
 #include "port/port.h"
 
-#define HEALTH_TEXT 256
-#define HEALTH_PAST 10	/* seconds over which rates are judged */
-#define HEALTH_WAIT 64	/* connections noted as not accelerated */
-#define HEALTH_NAME 128 /* of a connection */
+#define HEALTH_TEXT  256
+#define HEALTH_PAST  10	 /* seconds over which rates are judged */
+#define HEALTH_WAIT  64	 /* connections noted as not accelerated */
+#define HEALTH_NAME  128 /* of a connection */
+#define HEALTH_PORTS (STEER_MEMBERS * (IF_NAMESIZE + 2))
 
 enum health_level {
 	HEALTH_WARNING,
@@ -35,6 +38,8 @@ enum health_level {
 	  "FAULT")                                                                                 \
 	X(PORT_DOWN, "port-down", CRITICAL, 0, 5,                                                  \
 	  "look at the cables of both ports, and set both up: ip link set dev INTERFACE up")       \
+	X(MEMBER_DOWN, "member-down", WARNING, 0, 5,                                               \
+	  "look at the cable, and set it up: ip link set dev INTERFACE up")                        \
 	X(DOUBLED, "doubled-frames", CRITICAL, 0, 600,                                             \
 	  "restart longhauld, and report this with the version of the kernel")                     \
 	X(WAN_RATE, "wan-rate", WARNING, 5, 30,                                                    \
@@ -139,11 +144,13 @@ struct health_peer {
 };
 
 /**
- * struct health_port - one of our ports.
- * @longest: frame that left by it in the last minute, bytes; @mtu: 0 when not known
+ * struct health_port - our port on one side, or all ports there.
+ * @name:    of all of them; @lost: of those that are down while others serve, "": none
+ * @down:    none serves
+ * @longest: frame that left there in the last minute, bytes; @mtu: the least, 0 when not known
  */
 struct health_port {
-	const char *name;
+	char name[HEALTH_PORTS], lost[HEALTH_PORTS];
 	bool down;
 	uint32_t mtu, longest;
 };
@@ -223,7 +230,7 @@ struct health {
 struct health_source {
 	uint64_t wan_rate;
 	bool wan_auto;
-	const char *ifname[STEER_SIDES], *ahead_off, *bypass;
+	const char *ahead_off, *bypass;
 };
 
 /** health_tick - scan, take samples, judge; called some times per second. */

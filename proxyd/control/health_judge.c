@@ -457,8 +457,13 @@ static void judge_peers(struct health *h)
 static void judge_ports(struct health *h)
 {
 	const struct health_port *lan = &h->sample.port[STEER_LAN], *wan = lan + 1;
-	const struct health_port *one = wan->down ? wan : lan;
+	const struct health_port *one = wan->down ? wan : lan, *some = *wan->lost ? wan : lan;
 
+	if (*some->lost)
+		advise(h, HEALTH_MEMBER_DOWN,
+		       "look at the cable, and set it up: ip link set dev %s up", some->lost);
+	judge(h, HEALTH_MEMBER_DOWN, bad_if(*some->lost),
+	      "%s is down or has no carrier; the rest of %s goes on", some->lost, some->name);
 	if (lan->down && wan->down) {
 		advise(h, HEALTH_PORT_DOWN,
 		       "look at the cables, and set both up: ip link set dev INTERFACE up");
@@ -469,8 +474,8 @@ static void judge_ports(struct health *h)
 	if (one->down)
 		advise(h, HEALTH_PORT_DOWN,
 		       "look at the cable, and set it up: ip link set dev %s up", one->name);
-	judge(h, HEALTH_PORT_DOWN, bad_if(one->down), "%s is down or has no carrier",
-	      one->name ? one->name : "");
+	judge(h, HEALTH_PORT_DOWN, bad_if(one->down), "%s %s down or %s no carrier", one->name,
+	      strchr(one->name, ',') ? "are" : "is", strchr(one->name, ',') ? "have" : "has");
 }
 
 /* The path MTU that makes packets of @len bytes. */
@@ -501,7 +506,7 @@ static bool narrow(const struct health_sample *s, char *where, size_t len, unsig
 			if (s->peer[i].up && s->peer[i].longest > *longest)
 				*longest = s->peer[i].longest;
 		*mtu = p->mtu;
-		snprintf(where, len, "%s", p->name ? p->name : "");
+		snprintf(where, len, "%s", p->name);
 		if (p->mtu && *longest > p->mtu + FRAME_TAGS)
 			return true;
 	}
@@ -544,7 +549,7 @@ static void judge_dropped(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
 	int side = w->d.tx_dropped[STEER_WAN] >= w->d.tx_dropped[STEER_LAN] ? STEER_WAN : STEER_LAN;
-	const char *name = s->port[side].name ? s->port[side].name : "";
+	const char *name = s->port[side].name;
 	uint64_t n = w->d.tx_dropped[side];
 	bool much = n >= DROPPED_MANY && share(n, w->d.tx[side]) >= DROPPED_SHARE;
 

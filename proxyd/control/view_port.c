@@ -13,19 +13,19 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* A cause: its counter is @off into struct afxdp_stats for the LAN, @step on for the WAN. */
+/* A cause: its counter is @off into struct afxdp_counts. */
 struct cause {
 	const char *key, *note;
-	size_t off, step;
+	size_t off;
 };
 
 #define STEER(key, counter, note)                                                                  \
 	{                                                                                          \
-		key, note, offsetof(struct afxdp_stats, steer[0][STEER_##counter]), STEER_COUNTERS \
+		key, note, offsetof(struct afxdp_counts, steer[STEER_##counter])                   \
 	}
 #define PORT(key, member, note)                                                                    \
 	{                                                                                          \
-		key, note, offsetof(struct afxdp_stats, member), 1                                 \
+		key, note, offsetof(struct afxdp_counts, member)                                   \
 	}
 
 static const struct cause passed[] = {
@@ -47,20 +47,19 @@ static const struct cause dropped[] = {
 	PORT("dropped-tx", tx_dropped, "not sent: the interface refused them"),
 };
 
-static uint64_t cause_count(const struct afxdp_stats *st, const struct cause *c,
-			    enum steer_side side)
+static uint64_t cause_count(const struct afxdp_counts *n, const struct cause *c)
 {
-	return ((const uint64_t *)((const char *)st + c->off))[side * c->step];
+	return *(const uint64_t *)((const char *)n + c->off);
 }
 
 /* The causes one by one, and their sum; @most: the most frequent one in words, if there is any. */
-static void put_causes(json_t *o, const struct afxdp_stats *st, enum steer_side side,
-		       const struct cause *c, size_t n, const char *sum, const char **most)
+static void put_causes(json_t *o, const struct afxdp_counts *counts, const struct cause *c,
+		       size_t n, const char *sum, const char **most)
 {
 	uint64_t all = 0, highest = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t v = cause_count(st, &c[i], side);
+		uint64_t v = cause_count(counts, &c[i]);
 
 		view_put_int(o, c[i].key, v);
 		all += v;
@@ -72,10 +71,10 @@ static void put_causes(json_t *o, const struct afxdp_stats *st, enum steer_side 
 	view_put_int(o, sum, all);
 }
 
-static void put_mode(json_t *o, const struct afxdp *x, enum steer_side side)
+static void put_mode(json_t *o, const struct afxdp *x, unsigned int port)
 {
-	bool native = afxdp_native(x, side), zero = afxdp_zero_copy(x, side);
-	int e = afxdp_native_error(x, side);
+	bool native = afxdp_native(x, port), zero = afxdp_zero_copy(x, port);
+	int e = afxdp_native_error(x, port);
 	char why[128];
 
 	snprintf(why, sizeof(why), "the driver refused native XDP: %s", e ? strerror(e) : "");
@@ -107,29 +106,32 @@ static void put_unwanted(json_t *o, const struct afxdp *x, enum steer_side side,
 	view_put_int(o, "unwanted-ms", now_ns > u.at_ns ? (now_ns - u.at_ns) / 1000000 : 0);
 }
 
-static json_t *port_object(struct afxdp *x, enum steer_side side, uint64_t now_ns)
+static json_t *port_object(const struct afxdp *x, unsigned int port, uint64_t now_ns)
 {
-	const char *driver = afxdp_driver(x, side), *note = NULL;
+	enum steer_side side = port / STEER_MEMBERS;
+	const char *driver = afxdp_driver(x, port), *note = NULL;
 	json_t *o = json_object();
-	struct afxdp_stats st;
+	struct afxdp_counts n;
 
-	afxdp_stats(x, &st);
-	view_put_str(o, "name", afxdp_name(x, side));
+	afxdp_port_counts(x, port, &n);
+	view_put_str(o, "name", afxdp_name(x, port));
 	view_put_str(o, "side", side == STEER_LAN ? "lan" : "wan");
-	view_put_str(o, "state", afxdp_down(x, side) ? "down" : "up");
-	view_put_int(o, "mtu", afxdp_mtu(x, side));
+	view_put_str(o, "state", afxdp_absent(x, port) || afxdp_down(x, port) ? "down" : "up");
+	view_put_int(o, "mtu", afxdp_mtu(x, port));
 	view_put_str(o, "driver", *driver ? driver : NULL);
-	put_mode(o, x, side);
-	view_put_int(o, "queues", afxdp_queues(x, side));
+	put_mode(o, x, port);
+	view_put_int(o, "queues", afxdp_queues(x, port));
 	view_put_int(o, "max-frame", afxdp_max_frame(x));
-	view_put_int(o, "rx-packets", st.rx[side]);
-	view_put_int(o, "rx-bytes", st.rx_bytes[side]);
-	view_put_int(o, "tx-packets", st.tx[side]);
-	view_put_int(o, "tx-bytes", st.tx_bytes[side]);
-	view_put_int(o, "other", st.steer[side][STEER_OTHER]);
-	put_causes(o, &st, side, passed, COUNT(passed), "passed", &note);
-	put_causes(o, &st, side, dropped, COUNT(dropped), "dropped", &note);
+	view_put_int(o, "rx-packets", n.rx);
+	view_put_int(o, "rx-bytes", n.rx_bytes);
+	view_put_int(o, "tx-packets", n.tx);
+	view_put_int(o, "tx-bytes", n.tx_bytes);
+	view_put_int(o, "other", n.steer[STEER_OTHER]);
+	put_causes(o, &n, passed, COUNT(passed), "passed", &note);
+	put_causes(o, &n, dropped, COUNT(dropped), "dropped", &note);
 	put_unwanted(o, x, side, now_ns);
+	if (afxdp_absent(x, port))
+		note = "missing or down when longhauld started: used again when it is up";
 	view_put_str(o, "note", note);
 	return o;
 }
@@ -137,7 +139,10 @@ static json_t *port_object(struct afxdp *x, enum steer_side side, uint64_t now_n
 enum view_step view_port(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			 json_t **out)
 {
-	if (!src->port || cur->index >= STEER_SIDES)
+	while (src->port && cur->index < STEER_PORTS && !afxdp_has(src->port, cur->index) &&
+	       !afxdp_absent(src->port, cur->index))
+		cur->index++;
+	if (!src->port || cur->index >= STEER_PORTS)
 		return VIEW_END;
 	*out = port_object(src->port, cur->index++, now_ns);
 	return VIEW_OBJECT;

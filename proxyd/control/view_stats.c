@@ -71,10 +71,10 @@ static const struct field socket_fields[] = {
 	SOCK("rx-errors", rx_errors, "errors of receiving"),
 };
 
-/* Pairs of arrays by side: element 0 is the LAN port's. */
+/* Of all ports of one side. */
 #define PORT(name, member, help)                                                                   \
 	{                                                                                          \
-		name, offsetof(struct afxdp_stats, member), sizeof(uint64_t), help                 \
+		name, offsetof(struct afxdp_counts, member), sizeof(uint64_t), help                \
 	}
 static const struct field port_fields[] = {
 	PORT("rx", rx, "frames received"),
@@ -151,25 +151,25 @@ static json_t *port_entry(const struct view_source *src, size_t i)
 {
 	static const char *const groups[STEER_SIDES] = {"port-lan", "port-wan"};
 	size_t side = i / COUNT(port_fields);
-	struct afxdp_stats st;
+	struct afxdp_counts n;
 
 	if (!src->port || side >= STEER_SIDES)
 		return NULL;
-	afxdp_stats(src->port, &st);
-	return fields_entry(groups[side], (const uint64_t *)&st + side, port_fields,
-			    COUNT(port_fields), i % COUNT(port_fields));
+	afxdp_side_counts(src->port, side, &n);
+	return fields_entry(groups[side], &n, port_fields, COUNT(port_fields),
+			    i % COUNT(port_fields));
 }
 
 static json_t *steer_entry(const struct view_source *src, size_t i)
 {
 	static const char *const groups[STEER_SIDES] = {"xdp-lan", "xdp-wan"};
 	size_t side = i / STEER_COUNTERS, c = i % STEER_COUNTERS;
-	struct afxdp_stats st;
+	struct afxdp_counts n;
 
 	if (!src->port || side >= STEER_SIDES)
 		return NULL;
-	afxdp_stats(src->port, &st);
-	return entry(groups[side], steer_names[c].name, st.steer[side][c], steer_names[c].help);
+	afxdp_side_counts(src->port, side, &n);
+	return entry(groups[side], steer_names[c].name, n.steer[c], steer_names[c].help);
 }
 
 static json_t *daemon_entry(const struct view_source *src, size_t i)

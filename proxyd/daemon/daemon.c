@@ -168,7 +168,6 @@ static void daemon_health(struct daemon *d)
 	const struct health_source more = {
 		.wan_rate = d->cfg->wan_rate & ~PACE_AUTO,
 		.wan_auto = d->cfg->wan_rate & PACE_AUTO,
-		.ifname = {d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]},
 		.ahead_off = d->ahead_off[0] ? d->ahead_off : NULL,
 		.bypass = bypassed(d),
 	};
@@ -197,11 +196,10 @@ static void begin_stop(struct daemon *d)
  * it is then and go on. If nothing outlives this process, stop: without the LAN port custody can
  * still be delivered; without the WAN port hosts can at least be told that it is lost.
  */
-static void port_gone(struct daemon *d, const char *what)
+static void port_gone(struct daemon *d, unsigned int port, const char *what)
 {
 	d->port_gone = true;
-	log_line(LOG_ERR, "interface %s or %s %s; ending", d->cfg->ifname[STEER_LAN],
-		 d->cfg->ifname[STEER_WAN], what);
+	log_line(LOG_ERR, "interface %s %s; ending", d->cfg->ifname[port], what);
 	if (d->state_fd) {
 		d->hand_over = true;
 		finish(d, 1);
@@ -230,7 +228,9 @@ static void tell_sites(struct daemon *d)
 static void every_second(struct daemon *d)
 {
 	struct engine_memory mem;
-	int rc = afxdp_check(d->port);
+	unsigned int port = 0;
+	int rc = afxdp_check(d->port, &port);
+	bool back = rc == -ESTALE && afxdp_absent(d->port, port);
 
 	daemon_names(d);
 	daemon_own(d);
@@ -242,16 +242,21 @@ static void every_second(struct daemon *d)
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",
 		   d->cfg->nrules, mem.conns, (unsigned long long)mem.custody_used >> 10,
 		   d->phase != RUNNING ? ", stopping" : "");
-	if (rc == -ENODEV || rc == -ESTALE) {
-		if (!d->port_gone)
-			port_gone(d, rc == -ENODEV ? "was removed or renamed"
-						   : "has another number of receive queues");
-	}
+	/* one that comes back is no reason to stop where no other process can go on */
+	if ((rc == -ENODEV || rc == -ESTALE) && !d->port_gone && (!back || d->state_fd))
+		port_gone(d, port,
+			  rc == -ENODEV ? "was removed or renamed"
+			  : back	? "is up again"
+					: "has another number of receive queues");
 }
 
 static void housekeeping(struct daemon *d)
 {
 	d->next_house = d->now + HOUSE_NS;
+	if (afxdp_members(d->port)) {
+		afxdp_carrier(d->port);
+		d->next_house = d->now + AFXDP_CARRIER_MS * 1000000ull;
+	}
 	d->uptime_ms = (d->now - d->started) / 1000000;
 	afxdp_heartbeat(d->port, d->now);
 	control_tick(d->control, d->now);

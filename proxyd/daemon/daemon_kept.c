@@ -60,8 +60,7 @@ void kept_note(struct kept *k, const struct config *cfg, int fd)
 {
 	struct stat st = {0};
 
-	for (int side = 0; side < STEER_SIDES; side++)
-		memcpy(k->ifname[side], cfg->ifname[side], IF_NAMESIZE);
+	memcpy(k->ifname, cfg->ifname, sizeof(k->ifname));
 	kept_note_peers(k, cfg, 0);
 	k->host_boot = host_boot();
 	(void)fstat(fd, &st);
@@ -86,20 +85,20 @@ const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
 		return "the host was restarted since";
 	if (fstat(fd, &st) || st.st_dev != k->dev || st.st_ino != k->ino)
 		return "it is a copy";
-	for (int side = 0; side < STEER_SIDES; side++)
-		if (strncmp(k->ifname[side], cfg->ifname[side], IF_NAMESIZE))
+	for (unsigned int port = 0; port < STEER_PORTS; port++)
+		if (strncmp(k->ifname[port], cfg->ifname[port], IF_NAMESIZE))
 			return "its ports are others";
 	return NULL;
 }
 
-bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side side)
+bool kept_strips(const struct kept *k, const struct config *cfg, unsigned int port)
 {
 	bool stripped = false;
 
 	/* LAN and WAN may have been exchanged since */
-	for (int was = 0; was < STEER_SIDES; was++)
+	for (unsigned int was = 0; was < STEER_PORTS; was++)
 		stripped |= k->vlan_strip[was] &&
-			    !strncmp(k->ifname[was], cfg->ifname[side], IF_NAMESIZE);
+			    !strncmp(k->ifname[was], cfg->ifname[port], IF_NAMESIZE);
 	return stripped && sd_id128_equal(k->host_boot, host_boot());
 }
 

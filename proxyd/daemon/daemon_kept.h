@@ -37,12 +37,12 @@ struct kept_peer {
  * @vlan_strip:            VLAN stripping that the ports get back at the end (afxdp_config)
  */
 struct kept {
-	_Alignas(64) char ifname[STEER_SIDES][IF_NAMESIZE];
+	_Alignas(64) char ifname[STEER_PORTS][IF_NAMESIZE];
 	struct kept_peer peer[PEER_MAX];
 	sd_id128_t host_boot;
 	uint64_t dev, ino, pool_bytes;
 	uint32_t max_conns;
-	uint8_t vlan_strip[STEER_SIDES];
+	uint8_t vlan_strip[STEER_PORTS];
 };
 
 /** kept_note - fill in all of it, for a new file @fd. */
@@ -60,7 +60,7 @@ const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
 
 /** kept_strips - whether that interface of @cfg gets its VLAN stripping back, even if nothing else
  * of @k can be used. */
-bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side side);
+bool kept_strips(const struct kept *k, const struct config *cfg, unsigned int port);
 
 /** kept_places - give the peers of @cfg their former places, and none the place of a leaving one.
  * New peers without a free place, and their rules, are taken out of @cfg, with a line in the log.

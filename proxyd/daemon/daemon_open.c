@@ -183,16 +183,17 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 	const struct config *cfg = d->cfg;
 	struct steering *s = malloc(sizeof(*s));
 	struct afxdp_config ac = {
-		.ifname = {cfg->ifname[STEER_LAN], cfg->ifname[STEER_WAN]},
 		.mode = cfg->mode,
 		.max_frame = cfg->max_path_mtu ? FRAME_HDR_MAX + cfg->max_path_mtu + ICRC_LEN : 0,
 		.pins = host_pins(),
 		.max_held = cfg->max_conns,
 		.file = daemon_frames(d),
 		.file_new = !d->adopted, /* when adopting, hosts wait */
-		.vlan_strip = {d->vlan_strip[STEER_LAN], d->vlan_strip[STEER_WAN]},
 	};
 
+	for (unsigned int port = 0; port < STEER_PORTS; port++)
+		ac.ifname[port] = cfg->ifname[port];
+	memcpy(ac.vlan_strip, d->vlan_strip, sizeof(ac.vlan_strip));
 	if (!s) {
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
@@ -337,20 +338,33 @@ static int give_up_privileges(const struct daemon *d, char *err, size_t errlen)
 	return privilege_drop(flags, err, errlen);
 }
 
+static void say_port(const struct daemon *d, unsigned int port)
+{
+	const char *side = port < STEER_PORT(STEER_WAN, 0) ? "LAN" : "WAN";
+	unsigned int queues;
+	int e;
+
+	if (afxdp_absent(d->port, port))
+		log_line(LOG_WARNING,
+			 "%s port %s is missing or down: going on without it until it "
+			 "is up",
+			 side, afxdp_name(d->port, port));
+	if (!afxdp_has(d->port, port))
+		return;
+	e = afxdp_native_error(d->port, port);
+	queues = afxdp_queues(d->port, port);
+	log_line(LOG_INFO, "%s port %s: %s XDP, %u queue%s, frames up to %u bytes%s%s", side,
+		 afxdp_name(d->port, port), afxdp_native(d->port, port) ? "native" : "generic",
+		 queues, queues == 1 ? "" : "s", afxdp_max_frame(d->port),
+		 e ? "; native XDP failed: " : "", e ? strerror(e) : "");
+}
+
 static void say_hello(const struct daemon *d)
 {
 	const struct config *cfg = d->cfg;
 
-	for (int side = 0; side < STEER_SIDES; side++) {
-		int e = afxdp_native_error(d->port, side);
-
-		log_line(LOG_INFO, "%s port %s: %s XDP, %u queue%s, frames up to %u bytes%s%s",
-			 side == STEER_LAN ? "LAN" : "WAN", cfg->ifname[side],
-			 afxdp_native(d->port, side) ? "native" : "generic",
-			 afxdp_queues(d->port, side), afxdp_queues(d->port, side) == 1 ? "" : "s",
-			 afxdp_max_frame(d->port), e ? "; native XDP failed: " : "",
-			 e ? strerror(e) : "");
-	}
+	for (unsigned int port = 0; port < STEER_PORTS; port++)
+		say_port(d, port);
 	if (afxdp_max_frame(d->port) < FRAME_MAX && !cfg->max_path_mtu)
 		log_line(LOG_WARNING,
 			 "this kernel has no multi-buffer AF_XDP: packets of path MTU 4096 pass by "

@@ -45,7 +45,7 @@ struct daemon {
 	bool adopted, hand_over, boots_known;
 	bool opened, metered;
 	uint64_t boot_told[PEER_MAX];
-	bool vlan_strip[STEER_SIDES]; /* the former process did not restore it */
+	bool vlan_strip[STEER_PORTS]; /* the former process did not restore it */
 	char state_path[STATE_PATH];
 	unsigned int orphans; /* connections of a former process with lost custody */
 	struct engine *engine;

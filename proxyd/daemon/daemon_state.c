@@ -208,8 +208,8 @@ void daemon_state_ports(struct daemon *d)
 {
 	struct kept *k = kept_of(d);
 
-	for (int side = 0; k && side < STEER_SIDES; side++)
-		k->vlan_strip[side] = afxdp_strips(d->port, (enum steer_side)side);
+	for (unsigned int port = 0; k && port < STEER_PORTS; port++)
+		k->vlan_strip[port] = afxdp_strips(d->port, port);
 }
 
 /* Why the content of the file cannot be used; NULL if it can. Gives peers their former places. */
@@ -220,8 +220,8 @@ static const char *strange(struct daemon *d)
 
 	if (!kept_read(d->state_fd, &k))
 		return NULL; /* engine_adopt() tells why */
-	for (int side = 0; side < STEER_SIDES; side++)
-		d->vlan_strip[side] = kept_strips(&k, d->cfg, (enum steer_side)side);
+	for (unsigned int port = 0; port < STEER_PORTS; port++)
+		d->vlan_strip[port] = kept_strips(&k, d->cfg, port);
 	if (kept_crashes(d->state_fd) >= CRASHES)
 		return "several processes in a row crashed with it";
 	why = kept_strange(&k, d->cfg, d->state_fd);

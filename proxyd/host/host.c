@@ -106,20 +106,27 @@ static bool if_ioctl(const char *ifname, unsigned long request, struct ifreq *if
 	return ok;
 }
 
-/* Whether the port is there and up; if not, adds an error, and the other checks are skipped. */
-static bool check_port(const struct config *c, int side, struct config_errors *errs,
-		       struct config_errors *warn)
+static bool is_up(const char *name)
 {
-	const char *name = c->ifname[side];
-	unsigned int line = c->if_line[side];
 	struct ifreq ifr = {0};
 
+	return if_nametoindex(name) &&
+	       (!if_ioctl(name, SIOCGIFFLAGS, &ifr) || ifr.ifr_flags & IFF_UP);
+}
+
+/* Whether port @port is there and up; if not, adds an error, and the other checks are skipped. Of
+ * several on one side one must be. */
+static bool check_port(const struct config *c, unsigned int port, struct config_errors *errs,
+		       struct config_errors *warn)
+{
+	const char *name = c->ifname[port];
+	unsigned int line = c->if_line[port / STEER_MEMBERS];
 	if (!if_nametoindex(name)) {
 		config_error(errs, c->file, line,
 			     "interface '%s' does not exist; 'ip link' lists those that do", name);
 		return false;
 	}
-	if (if_ioctl(name, SIOCGIFFLAGS, &ifr) && !(ifr.ifr_flags & IFF_UP)) {
+	if (!is_up(name)) {
 		config_error(errs, c->file, line, "interface '%s' is down; ip link set dev %s up",
 			     name, name);
 		return false;
@@ -132,54 +139,105 @@ static bool check_port(const struct config *c, int side, struct config_errors *e
 	return true;
 }
 
-static void check_bridge(const struct config *c, struct config_errors *warn)
+/* The ports of @side; adds those that are up to @up. Whether there is one. */
+static bool check_side(const struct config *c, unsigned int side, struct config_errors *errs,
+		       struct config_errors *warn, unsigned int *up)
 {
-	const char *lan = c->ifname[STEER_LAN], *wan = c->ifname[STEER_WAN];
-	char a[IF_NAMESIZE] = "", b[IF_NAMESIZE] = "";
-	bool in_a = host_bridge(lan, a), in_b = host_bridge(wan, b);
+	bool any = false;
 
-	if (!in_a || !in_b)
-		config_error(warn, c->file, c->if_line[in_a ? STEER_WAN : STEER_LAN],
-			     "interface '%s' is in no bridge: traffic that longhaul does not take "
-			     "is lost; put both ports into one, ip link set dev %s master BRIDGE",
-			     in_a ? wan : lan, in_a ? wan : lan);
-	else if (strcmp(a, b))
-		config_error(warn, c->file, c->if_line[STEER_WAN],
-			     "'%s' is in bridge '%s' and '%s' in '%s': traffic that longhaul does "
-			     "not take is lost between them; put both into one",
-			     lan, a, wan, b);
+	for (unsigned int p = STEER_PORT(side, 0); p < STEER_PORT(side + 1, 0); p++)
+		any |= *c->ifname[p] && is_up(c->ifname[p]);
+	for (unsigned int p = STEER_PORT(side, 0); p < STEER_PORT(side + 1, 0); p++)
+		if (*c->ifname[p] && check_port(c, p, any ? warn : errs, warn))
+			*up |= 1u << p;
+	return any;
 }
 
-static void check_mtu(const struct config *c, struct config_errors *warn)
+/* The bridge above port @port, or above the bond that it belongs to. */
+static bool bridge_of(const struct config *c, unsigned int port, char name[IF_NAMESIZE])
 {
-	const char *lan = c->ifname[STEER_LAN], *wan = c->ifname[STEER_WAN];
-	long a = host_number(lan, "mtu"), b = host_number(wan, "mtu");
-	const char *low = a < b ? lan : wan;
+	char bond[IF_NAMESIZE];
+
+	if (!host_bridge(c->ifname[port], bond))
+		return false;
+	if (!host_bridge(bond, name))
+		memcpy(name, bond, IF_NAMESIZE);
+	return true;
+}
+
+static void check_bridge(const struct config *c, unsigned int up, struct config_errors *warn)
+{
+	char bridge[STEER_PORTS][IF_NAMESIZE] = {""};
+
+	for (unsigned int p = 0; p < STEER_PORTS; p++)
+		if (up >> p & 1 && !bridge_of(c, p, bridge[p])) {
+			config_error(warn, c->file, c->if_line[p / STEER_MEMBERS],
+				     "interface '%s' is in no bridge: traffic that longhaul does "
+				     "not take is lost; put it into one with a port of the other "
+				     "side, ip link set dev %s master BRIDGE",
+				     c->ifname[p], c->ifname[p]);
+			return;
+		}
+	/* several ports may be in several bridges, each with a port of the other side */
+	for (unsigned int p = 0; p < STEER_PORTS; p++) {
+		bool other = !(up >> p & 1);
+
+		for (unsigned int q = 0; q < STEER_PORTS; q++)
+			other |= up >> q & 1 && q / STEER_MEMBERS != p / STEER_MEMBERS &&
+				 !strcmp(bridge[p], bridge[q]);
+		if (other)
+			continue;
+		config_error(warn, c->file, c->if_line[p / STEER_MEMBERS],
+			     "'%s' is in bridge '%s', which has no port of the other side: traffic "
+			     "that longhaul does not take is lost there; put both into one",
+			     c->ifname[p], bridge[p]);
+		return;
+	}
+}
+
+static void check_mtu(const struct config *c, unsigned int up, struct config_errors *warn)
+{
+	const char *low = NULL, *high = NULL;
+	long least = 0, most = 0;
 	unsigned int line, p, need;
 	const char *file;
 
-	if (a < 0 || b < 0)
+	for (unsigned int i = 0; i < STEER_PORTS; i++) {
+		long mtu = up >> i & 1 ? host_number(c->ifname[i], "mtu") : -1;
+
+		if (mtu < 0)
+			continue;
+		if (!low || mtu < least) {
+			least = mtu;
+			low = c->ifname[i];
+		}
+		if (!high || mtu > most) {
+			most = mtu;
+			high = c->ifname[i];
+		}
+	}
+	if (!low)
 		return;
-	if (a != b)
+	if (least != most)
 		config_error(warn, c->file, c->if_line[STEER_WAN],
 			     "'%s' has MTU %ld and '%s' %ld: the bridge drops longer packets "
-			     "without a word; give both the same",
-			     lan, a, wan, b);
-	p = host_path_mtu(c, (unsigned int)(a < b ? a : b), &file, &line);
+			     "without a word; give all ports the same",
+			     low, least, high, most);
+	p = host_path_mtu(c, (unsigned int)least, &file, &line);
 	need = host_need_mtu(p);
-	if (line && need > (a < b ? a : b))
+	if (line && need > least)
 		config_error(warn, file, line,
 			     "path MTU %u needs ports of MTU %u, '%s' has %ld; ip link set dev %s "
 			     "mtu %u, along the whole link, or lower the path MTU",
-			     p, need, low, a < b ? a : b, low, need);
+			     p, need, low, least, low, need);
 }
 
 /* Virtual ports pass our datagrams on without a checksum, for a network card to fill in. */
-static void check_offload(const struct config *c, struct config_errors *warn)
+static void check_offload(const struct config *c, unsigned int port, struct config_errors *warn)
 {
 	struct ethtool_drvinfo drv = {.cmd = ETHTOOL_GDRVINFO};
 	struct ethtool_value on = {.cmd = ETHTOOL_GTXCSUM};
-	const char *wan = c->ifname[STEER_WAN];
+	const char *wan = c->ifname[port];
 	struct ifreq ifr = {.ifr_data = (void *)&drv};
 
 	if (!c->npeers || !if_ioctl(wan, SIOCETHTOOL, &ifr))
@@ -345,11 +403,12 @@ static void look_up(struct config *c, struct config_errors *warn)
 int host_check(struct config *c, unsigned int patience_ms, struct config_errors *errs,
 	       struct config_errors *warn)
 {
+	unsigned int up = 0;
 	bool ports = true;
 
 	errs->n = warn->n = 0;
-	for (int side = 0; side < STEER_SIDES; side++)
-		ports &= check_port(c, side, errs, warn);
+	for (unsigned int side = 0; side < STEER_SIDES; side++)
+		ports &= check_side(c, side, errs, warn, &up);
 	check_keys(c, errs, warn);
 	if (patience_ms >= HOST_NAMES_MS)
 		look_up(c, warn);
@@ -359,9 +418,11 @@ int host_check(struct config *c, unsigned int patience_ms, struct config_errors 
 	check_pins(c, warn);
 	if (!ports)
 		return -EINVAL;
-	check_bridge(c, warn);
-	check_mtu(c, warn);
-	check_offload(c, warn);
+	check_bridge(c, up, warn);
+	check_mtu(c, up, warn);
+	for (unsigned int p = STEER_PORT(STEER_WAN, 0); p < STEER_PORTS; p++)
+		if (up >> p & 1)
+			check_offload(c, p, warn);
 	/* in this order: by the probe's packets the bridge learns behind which port the peers are
 	 */
 	if (!errs->n)

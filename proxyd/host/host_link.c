@@ -137,7 +137,7 @@ static void listen_for(struct probe *probe, unsigned int n, unsigned int patienc
 
 void host_check_link(const struct config *c, unsigned int patience_ms, struct config_errors *warn)
 {
-	long mtu = host_number(c->ifname[STEER_WAN], "mtu");
+	long mtu = host_number(c->ifname[STEER_PORT(STEER_WAN, 0)], "mtu");
 	static const struct ip_addr unknown;
 	struct probe probe[PEER_MAX];
 	char bridge[IF_NAMESIZE];
@@ -146,7 +146,7 @@ void host_check_link(const struct config *c, unsigned int patience_ms, struct co
 
 	path_mtu = host_path_mtu(c, mtu > 0 ? (unsigned int)mtu : 0, &file, &line);
 	need = host_need_mtu(path_mtu);
-	if (!path_mtu || need > mtu || !host_bridge(c->ifname[STEER_WAN], bridge))
+	if (!path_mtu || need > mtu || !host_bridge(c->ifname[STEER_PORT(STEER_WAN, 0)], bridge))
 		return;
 	for (unsigned int i = 0; i < c->npeers; i++) {
 		struct probe *p = &probe[i];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Are the two ports exchanged? The kernel has a bridge port for each MAC address (brforward), and
- * the MAC addresses of its IP neighbours. Together they tell which IP addresses are behind which
- * port. A peer, or a host that a rule has beyond the WAN, belongs behind the WAN port, a rule's
- * near host behind the LAN port. If some are on the wrong side and none on the right one, the ports
- * are exchanged. If none is known yet, nothing is reported.
+ * Are the ports of the two sides exchanged? The kernel has a bridge port for each MAC address
+ * (brforward), and the MAC addresses of its IP neighbours. Together they tell which IP addresses
+ * are behind which port. A peer, or a host that a rule has beyond the WAN, belongs behind a WAN
+ * port, a rule's near host behind a LAN port. If some are on the wrong side and none on the right
+ * one, the ports are exchanged. If none is known yet, nothing is reported.
  */
 #include <linux/if_bridge.h>
 #include <linux/neighbour.h>
@@ -22,15 +22,15 @@
 /**
  * struct sides - findings.
  * @fdb, @nfdb: content of brforward
- * @port:       numbers of our two ports in the bridge
+ * @port:       numbers of our ports in the bridge, 0: not there
  * @right, @wrong: neighbours on their right side, and on the wrong one
- * @who:        text of the first wrong one; @where: the port it is behind
+ * @who:        text of the first wrong one; @where: the side that it is on
  */
 struct sides {
 	const struct config *c;
 	struct __fdb_entry *fdb;
 	size_t nfdb;
-	long port[STEER_SIDES];
+	long port[STEER_PORTS];
 	unsigned int right, wrong;
 	struct ip_addr who;
 	int where;
@@ -53,7 +53,7 @@ static bool read_fdb(struct sides *s, const char *bridge)
 	return true;
 }
 
-/* The port that @mac is behind, -1: none of ours, or unknown. */
+/* The side that @mac is behind, -1: none of ours, or unknown. */
 static int behind(const struct sides *s, const uint8_t mac[6])
 {
 	for (size_t i = 0; i < s->nfdb; i++) {
@@ -61,9 +61,9 @@ static int behind(const struct sides *s, const uint8_t mac[6])
 
 		if (e->is_local || memcmp(e->mac_addr, mac, 6))
 			continue;
-		for (int side = 0; side < STEER_SIDES; side++)
-			if ((e->port_no | e->port_hi << 8) == s->port[side])
-				return side;
+		for (int port = 0; port < STEER_PORTS; port++)
+			if (s->port[port] > 0 && (e->port_no | e->port_hi << 8) == s->port[port])
+				return port / STEER_MEMBERS;
 	}
 	return -1;
 }
@@ -158,16 +158,25 @@ static void ask_neighbours(struct sides *s)
 		close(fd);
 }
 
+static bool in_bridge(const char *ifname, const char *bridge)
+{
+	char name[IF_NAMESIZE];
+
+	return host_bridge(ifname, name) && !strcmp(name, bridge);
+}
+
 void host_check_sides(const struct config *c, struct config_errors *warn)
 {
 	struct sides s = {.c = c};
 	char bridge[IF_NAMESIZE], text[IP_ADDR_STRLEN];
 
-	if (!host_bridge(c->ifname[STEER_LAN], bridge))
+	if (!host_bridge(c->ifname[STEER_PORT(STEER_LAN, 0)], bridge))
 		return;
-	for (int side = 0; side < STEER_SIDES; side++)
-		s.port[side] = host_number(c->ifname[side], "brport/port_no");
-	if (s.port[STEER_LAN] > 0 && s.port[STEER_WAN] > 0 && read_fdb(&s, bridge))
+	for (int port = 0; port < STEER_PORTS; port++)
+		if (*c->ifname[port] && in_bridge(c->ifname[port], bridge))
+			s.port[port] = host_number(c->ifname[port], "brport/port_no");
+	if (s.port[STEER_PORT(STEER_LAN, 0)] > 0 && s.port[STEER_PORT(STEER_WAN, 0)] > 0 &&
+	    read_fdb(&s, bridge))
 		ask_neighbours(&s);
 	if (s.wrong && !s.right)
 		config_error(warn, c->file, c->if_line[STEER_LAN],
@@ -175,6 +184,6 @@ void host_check_sides(const struct config *c, struct config_errors *warn)
 			     "'lan' and 'wan' in [longhaul], or in the rules",
 			     ip_addr_str(&s.who, text),
 			     s.where == STEER_LAN ? "a peer or beyond the WAN" : "on the LAN side",
-			     c->ifname[s.where]);
+			     c->ifname[STEER_PORT(s.where, 0)]);
 	free(s.fdb);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Waiting for a port (--wait): interfaces come late at boot, are created again, or are down for a
- * while. Without waiting, the service would fail and be restarted many times a second.
+ * Waiting for a port of each side (--wait): interfaces come late at boot, are created again, or are
+ * down for a while. Without waiting, the service would fail and be restarted many times a second.
  */
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -33,22 +33,39 @@ static const char *lacks(const char *ifname)
 						    : NULL;
 }
 
+/* The first port of @side whose interface is not ready, STEER_PORTS: one is. */
+static unsigned int waits_for(const struct config *c, unsigned int side, const char **why)
+{
+	unsigned int first = STEER_PORTS;
+
+	for (unsigned int p = STEER_PORT(side, 0); p < STEER_PORT(side + 1, 0); p++) {
+		const char *w = *c->ifname[p] ? lacks(c->ifname[p]) : NULL;
+
+		if (*c->ifname[p] && !w)
+			return STEER_PORTS;
+		if (first == STEER_PORTS && w) {
+			first = p;
+			*why = w;
+		}
+	}
+	return first;
+}
+
 void host_wait(const struct config *c)
 {
 	const struct timespec look = {.tv_nsec = LOOK_NS};
-	const char *what = NULL, *now;
-	int side = 0;
+	const char *what = NULL, *now = NULL;
 
 	for (unsigned int i = 0; i < LOOKS; i++) {
-		now = lacks(c->ifname[STEER_LAN]);
-		side = now ? STEER_LAN : STEER_WAN;
-		if (!now)
-			now = lacks(c->ifname[STEER_WAN]);
-		if (!now)
+		unsigned int p = waits_for(c, STEER_LAN, &now);
+
+		if (p == STEER_PORTS)
+			p = waits_for(c, STEER_WAN, &now);
+		if (p == STEER_PORTS)
 			break;
 		if (now != what) {
-			log_line(LOG_WARNING, "waiting for interface %s: %s", c->ifname[side], now);
-			sd_notifyf(0, "STATUS=waiting for interface %s: %s", c->ifname[side], now);
+			log_line(LOG_WARNING, "waiting for interface %s: %s", c->ifname[p], now);
+			sd_notifyf(0, "STATUS=waiting for interface %s: %s", c->ifname[p], now);
 		}
 		what = now;
 		nanosleep(&look, NULL);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The two ports through AF_XDP.
+ * The ports through AF_XDP.
  *
  * Theory of operation
+ *
+ * A side has one port or several. All are received from. By which of several a frame leaves is
+ * decided for each frame (afxdp_fdb.c): by that which its destination is behind, and has a carrier.
  *
  * A port transmits through the socket of its queue 0 alone: one thread sends, and packets of one
  * flow must keep their order.
@@ -86,16 +89,16 @@ static int choose_max_frame(struct afxdp *x, const struct afxdp_config *cfg, cha
 	return 0;
 }
 
-static int attach(struct afxdp *x, enum steer_side side, const struct afxdp_config *cfg, char *err,
+static int attach(struct afxdp *x, unsigned int port, const struct afxdp_config *cfg, char *err,
 		  size_t errlen)
 {
-	const struct netif *nif = &x->port[side].nif;
+	const struct netif *nif = &x->port[port].nif;
 	int r;
 
 	if (x->prog.reused)
-		return steer_reuse_attach(&x->prog, side, x->pins.link[side]);
-	if (x->pins.link[side] >= 0 && x->prog.held) {
-		r = steer_prog_take_over(&x->prog, side, nif, x->pins.link[side]);
+		return steer_reuse_attach(&x->prog, port, x->pins.link[port]);
+	if (x->pins.link[port] >= 0 && x->prog.held) {
+		r = steer_prog_take_over(&x->prog, port, nif, x->pins.link[port]);
 		if (r < 0)
 			return port_fail(err, errlen, r,
 					 "the program on %s cannot be replaced (%s): `rm -r %s` "
@@ -103,15 +106,12 @@ static int attach(struct afxdp *x, enum steer_side side, const struct afxdp_conf
 					 nif->name, strerror(-r), x->pins.dir);
 		return 0;
 	}
-	if (x->pins.link[side] >= 0) {
-		if (steer_prog_adopt(&x->prog, side, nif, cfg->mode, x->pins.link[side]) == 0)
+	if (x->pins.link[port] >= 0) {
+		if (steer_prog_adopt(&x->prog, port, nif, cfg->mode, x->pins.link[port]) == 0)
 			return 0;
-		x->pins.pinned &= ~(1u << side);
+		x->pins.pinned &= ~(1u << port);
 	}
-	if (cfg->links && cfg->links[side] >= 0 &&
-	    steer_prog_adopt(&x->prog, side, nif, cfg->mode, cfg->links[side]) == 0)
-		return 0;
-	return steer_prog_attach(&x->prog, side, nif, cfg->mode, err, errlen);
+	return steer_prog_attach(&x->prog, port, nif, cfg->mode, err, errlen);
 }
 
 static int load_rules(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
@@ -132,17 +132,26 @@ static int configure(struct afxdp *x, const struct afxdp_config *cfg, char *err,
 	x->prog.config->max_frame = x->max_frame;
 	x->prog.config->stale_ns = cfg->stale_ns ? cfg->stale_ns : DEFAULT_STALE_NS;
 	x->prog.config->linear_only = !x->multibuffer;
+	for (unsigned int p = 0; p < STEER_PORTS; p++)
+		x->prog.config->ifindex[p] = x->port[p].nif.index;
 	return load_rules(x, cfg, err, errlen);
+}
+
+/* NULL where there is no port; one that was left out has a name and no index. */
+static void ports_of(const struct afxdp *x, const struct netif *nif[STEER_PORTS])
+{
+	for (unsigned int p = 0; p < STEER_PORTS; p++)
+		nif[p] = x->port[p].nif.name[0] ? &x->port[p].nif : NULL;
 }
 
 /* All but the links: the program, what it is to do, and the sockets. That of a former daemon is
  * told nothing before the sockets are ours, for that daemon may live. */
 static int begin(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
 {
-	const struct netif *const nif[STEER_SIDES] = {&x->port[STEER_LAN].nif,
-						      &x->port[STEER_WAN].nif};
+	const struct netif *nif[STEER_PORTS];
 	int r = 0;
 
+	ports_of(x, nif);
 	if (!steer_reuse(&x->prog, &x->pins, nif, cfg->mode)) {
 		r = steer_prog_load(&x->prog, x->pins.map, 2 * cfg->max_held, err, errlen);
 		if (r >= 0)
@@ -166,10 +175,80 @@ static int begin(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 	return configure(x, cfg, err, errlen);
 }
 
+/* An interface that another port has. */
+static bool twice(const struct afxdp *x, unsigned int port)
+{
+	port_each (x, p)
+		if (p != port && x->port[p].nif.index == x->port[port].nif.index)
+			return true;
+	return false;
+}
+
+/* Leaves the port out when its interface is missing or down: 0, and the reason is in @err. */
+static int open_port(struct afxdp *x, unsigned int port, const struct afxdp_config *cfg, char *err,
+		     size_t errlen)
+{
+	const char *name = cfg->ifname[port] ? cfg->ifname[port] : "";
+	struct port *p = &x->port[port];
+	int r;
+
+	p->side = port / STEER_MEMBERS;
+	if (port % STEER_MEMBERS && !*name)
+		return 0;
+	r = netif_open(&p->nif, name, err, errlen);
+	if (r == -ENODEV || r == -ENETDOWN) {
+		memset(&p->nif, 0, sizeof(p->nif));
+		snprintf(p->nif.name, sizeof(p->nif.name), "%s", name);
+		x->absent |= 1u << port;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	p->nif.vlan_strip |= cfg->vlan_strip[port];
+	x->members[p->side]++;
+	x->have |= 1u << port;
+	if (twice(x, port))
+		return port_fail(err, errlen, -EINVAL,
+				 "%s is both the LAN and the WAN interface, or named twice: name "
+				 "different ones",
+				 name);
+	return 0;
+}
+
+static int open_ports(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
+{
+	char why[STEER_SIDES][256];
+	int r = 0;
+
+	for (unsigned int p = 0; p < STEER_PORTS && r >= 0; p++) {
+		char *first = why[p / STEER_MEMBERS];
+		bool none = !(x->absent >> (p - p % STEER_MEMBERS) & ((1u << STEER_MEMBERS) - 1));
+
+		r = open_port(x, p, cfg, none ? first : err, none ? sizeof(*why) : errlen);
+		if (r < 0 && none)
+			snprintf(err, errlen, "%s", first);
+	}
+	for (int side = 0; side < STEER_SIDES && r >= 0; side++)
+		if (!x->members[side])
+			r = port_fail(err, errlen, -ENODEV, "%s", why[side]);
+	for (int side = 0; side < STEER_SIDES && r >= 0; side++) {
+		if (x->members[side] < 2)
+			continue;
+		x->fdb[side] = fdb_open();
+		if (!x->fdb[side])
+			r = port_fail(err, errlen, -errno, "no list of MAC addresses: %s",
+				      strerror(errno));
+	}
+	if (r >= 0)
+		afxdp_carrier(x);
+	return r;
+}
+
 struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errlen)
 {
 	struct afxdp *x = calloc(1, sizeof(*x));
-	int side, r;
+	const struct netif *nif[STEER_PORTS];
+	int r;
 
 	if (!x) {
 		port_fail(err, errlen, -ENOMEM, "out of memory");
@@ -180,30 +259,21 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 		libbpf_set_print(quiet_bpf);
 		libxdp_set_print(quiet_xdp);
 	}
-	for (side = 0; side < STEER_SIDES; side++) {
-		r = netif_open(&x->port[side].nif, cfg->ifname[side], err, errlen);
-		if (r < 0)
-			goto fail;
-		x->port[side].nif.vlan_strip |= cfg->vlan_strip[side];
-	}
-	if (x->port[STEER_LAN].nif.index == x->port[STEER_WAN].nif.index) {
-		port_fail(err, errlen, -EINVAL,
-			  "%s is both the LAN and the WAN interface: name two different ones",
-			  cfg->ifname[STEER_LAN]);
-		goto fail;
-	}
-	r = choose_max_frame(x, cfg, err, errlen);
+	r = open_ports(x, cfg, err, errlen);
+	if (r >= 0)
+		r = choose_max_frame(x, cfg, err, errlen);
 	if (r < 0)
 		goto fail;
-	r = steer_pins_find(&x->pins, cfg->pins, &x->port[STEER_LAN].nif, &x->port[STEER_WAN].nif,
-			    err, errlen);
+	ports_of(x, nif);
+	r = steer_pins_find(&x->pins, cfg->pins, nif, err, errlen);
 	if (r < 0)
 		goto fail;
 	steer_headers_open(&x->pins, cfg->max_held);
 	r = begin(x, cfg, err, errlen);
 	/* last, so that no frame is taken which nobody would read */
-	for (side = 0; side < STEER_SIDES && r >= 0; side++)
-		r = attach(x, side, cfg, err, errlen);
+	port_each (x, p)
+		if (r >= 0)
+			r = attach(x, p, cfg, err, errlen);
 	steer_pins_close(&x->pins);
 	if (r >= 0 && x->prog.held) /* an interface may be another one than before */
 		r = steer_pins_set(&x->pins, &x->prog, err, errlen);
@@ -214,6 +284,14 @@ fail:
 	return NULL;
 }
 
+static bool all_attached(const struct afxdp *x)
+{
+	port_each (x, p)
+		if (x->prog.link[p] < 0)
+			return false;
+	return true;
+}
+
 /* What is held stays held, and what was not taken over yet (an error in between) is not ours. */
 static void let_go(struct afxdp *x)
 {
@@ -222,19 +300,17 @@ static void let_go(struct afxdp *x)
 		return;
 	}
 	/* A pin that stays is of a link without an interface then: taken away by the next start. */
-	if (x->prog.link[STEER_LAN] >= 0 && x->prog.link[STEER_WAN] >= 0)
+	if (all_attached(x))
 		(void)steer_pins_remove(&x->pins);
 	steer_prog_detach(&x->prog);
 }
 
 void afxdp_close(struct afxdp *x)
 {
-	int side;
-
 	if (!x)
 		return;
 	/* one that was found and not begun with may be another process's */
-	if (x->prog.skel && (!x->prog.reused || x->prog.link[STEER_WAN] >= 0)) {
+	if (x->prog.skel && (!x->prog.reused || all_attached(x))) {
 		steer_prog_heartbeat(&x->prog, 0);
 		let_go(x);
 	}
@@ -243,8 +319,10 @@ void afxdp_close(struct afxdp *x)
 	if (x->umem)
 		afxdp_flush(x);
 	sockets_close(x);
-	for (side = 0; side < STEER_SIDES; side++)
-		netif_close(&x->port[side].nif);
+	port_each (x, p)
+		netif_close(&x->port[p].nif);
+	for (int side = 0; side < STEER_SIDES; side++)
+		fdb_close(x->fdb[side]);
 	steer_prog_unload(&x->prog);
 	free(x);
 }
@@ -257,12 +335,11 @@ int afxdp_rules(struct afxdp *x, const struct afxdp_prefix *near, size_t nnear,
 
 int afxdp_fds(const struct afxdp *x, int *fds, int max)
 {
-	unsigned int i;
-	int side, n = 0;
+	int n = 0;
 
-	for (side = 0; side < STEER_SIDES; side++)
-		for (i = 0; i < x->port[side].nq && n < max; i++)
-			fds[n++] = xsk_socket__fd(x->port[side].q[i].xsk);
+	port_each (x, p)
+		for (unsigned int i = 0; i < x->port[p].nq && n < max; i++)
+			fds[n++] = xsk_socket__fd(x->port[p].q[i].xsk);
 	return n;
 }
 
@@ -271,43 +348,48 @@ void afxdp_heartbeat(struct afxdp *x, uint64_t now_ns)
 	steer_prog_heartbeat(&x->prog, now_ns);
 }
 
-bool afxdp_native(const struct afxdp *x, enum steer_side side)
+bool afxdp_has(const struct afxdp *x, unsigned int port)
 {
-	return x->prog.native[side];
+	return port < STEER_PORTS && x->have >> port & 1;
 }
 
-const char *afxdp_name(const struct afxdp *x, enum steer_side side)
+bool afxdp_absent(const struct afxdp *x, unsigned int port)
 {
-	return x->port[side].nif.name;
+	return x->absent >> port & 1;
 }
 
-const char *afxdp_driver(const struct afxdp *x, enum steer_side side)
+bool afxdp_native(const struct afxdp *x, unsigned int port)
 {
-	return x->port[side].nif.driver;
+	return x->prog.native[port];
 }
 
-bool afxdp_zero_copy(const struct afxdp *x, enum steer_side side)
+const char *afxdp_name(const struct afxdp *x, unsigned int port)
 {
-	for (unsigned int i = 0; i < x->port[side].nq; i++) {
+	return x->port[port].nif.name;
+}
+
+const char *afxdp_driver(const struct afxdp *x, unsigned int port)
+{
+	return x->port[port].nif.driver;
+}
+
+bool afxdp_zero_copy(const struct afxdp *x, unsigned int port)
+{
+	for (unsigned int i = 0; i < x->port[port].nq; i++) {
 		struct xdp_options o = {0};
 		socklen_t len = sizeof(o);
 
-		if (getsockopt(xsk_socket__fd(x->port[side].q[i].xsk), SOL_XDP, XDP_OPTIONS, &o,
+		if (getsockopt(xsk_socket__fd(x->port[port].q[i].xsk), SOL_XDP, XDP_OPTIONS, &o,
 			       &len) ||
 		    !(o.flags & XDP_OPTIONS_ZEROCOPY))
 			return false;
 	}
-	return x->port[side].nq > 0;
+	return x->port[port].nq > 0;
 }
 
-int afxdp_native_error(const struct afxdp *x, enum steer_side side)
+int afxdp_native_error(const struct afxdp *x, unsigned int port)
 {
-	return x->prog.native_error[side];
-}
-
-int afxdp_link(const struct afxdp *x, enum steer_side side)
-{
-	return x->prog.link[side];
+	return x->prog.native_error[port];
 }
 
 uint32_t afxdp_max_frame(const struct afxdp *x)
@@ -315,93 +397,142 @@ uint32_t afxdp_max_frame(const struct afxdp *x)
 	return x->max_frame;
 }
 
-unsigned int afxdp_queues(const struct afxdp *x, enum steer_side side)
+unsigned int afxdp_queues(const struct afxdp *x, unsigned int port)
 {
-	return x->port[side].nq;
+	return x->port[port].nq;
 }
 
-int afxdp_check(const struct afxdp *x)
+int afxdp_check(const struct afxdp *x, unsigned int *port)
 {
-	static const int worst_first[] = {-ENODEV, -ESTALE, -ENETDOWN};
-	int lan = netif_check(&x->port[STEER_LAN].nif), wan = netif_check(&x->port[STEER_WAN].nif);
+	static const int worst_first[] = {-ENODEV, -ESTALE, -ENETDOWN, 0};
+	size_t worst = sizeof(worst_first) / sizeof(worst_first[0]) - 1;
 
-	for (size_t i = 0; i < sizeof(worst_first) / sizeof(worst_first[0]); i++)
-		if (lan == worst_first[i] || wan == worst_first[i])
-			return worst_first[i];
-	return 0;
+	for (unsigned int p = 0; p < STEER_PORTS; p++) {
+		int r = afxdp_has(x, p) ? netif_check(&x->port[p].nif)
+			: afxdp_absent(x, p) && netif_is_up(x->port[p].nif.name) ? -ESTALE
+										 : 0;
+
+		for (size_t i = 0; i < worst; i++) {
+			if (r != worst_first[i])
+				continue;
+			worst = i;
+			*port = p;
+		}
+	}
+	return worst_first[worst];
 }
 
 bool afxdp_gone(const struct afxdp *x, enum steer_side side)
 {
-	return netif_check(&x->port[side].nif) == -ENODEV;
+	port_each (x, p)
+		if (x->port[p].side == side && netif_check(&x->port[p].nif) == -ENODEV)
+			return true;
+	return false;
 }
 
-bool afxdp_down(const struct afxdp *x, enum steer_side side)
+bool afxdp_down(const struct afxdp *x, unsigned int port)
 {
-	return netif_check(&x->port[side].nif) == -ENETDOWN;
+	return netif_check(&x->port[port].nif) == -ENETDOWN;
 }
 
-uint32_t afxdp_mtu(const struct afxdp *x, enum steer_side side)
+uint32_t afxdp_mtu(const struct afxdp *x, unsigned int port)
 {
-	return netif_mtu(&x->port[side].nif);
+	return netif_mtu(&x->port[port].nif);
+}
+
+void afxdp_carrier(struct afxdp *x)
+{
+	unsigned int up = 0;
+
+	port_each (x, p)
+		if (x->fdb[x->port[p].side])
+			up |= (unsigned int)fdb_look(x->fdb[x->port[p].side], &x->port[p]) << p;
+	port_each (x, p) {
+		struct port *port = &x->port[p];
+		unsigned int side = ((1u << STEER_MEMBERS) - 1) << STEER_PORT(port->side, 0);
+		bool avoid = up & side && !(up >> p & 1);
+
+		if (avoid && !port->avoid && x->umem)
+			tx_drop(port);
+		port->waiting |= port->avoid && !avoid; /* for what was dropped */
+		port->avoid = avoid;
+	}
+}
+
+bool afxdp_members(const struct afxdp *x)
+{
+	return x->members[STEER_LAN] > 1 || x->members[STEER_WAN] > 1;
 }
 
 uint32_t afxdp_longest(struct afxdp *x, enum steer_side side)
 {
-	uint32_t longest = x->port[side].longest;
+	uint32_t longest = x->longest[side];
 
-	x->port[side].longest = 0;
+	x->longest[side] = 0;
 	return longest;
 }
 
-bool afxdp_strips(const struct afxdp *x, enum steer_side side)
+bool afxdp_strips(const struct afxdp *x, unsigned int port)
 {
-	return x->port[side].nif.vlan_strip;
+	return x->port[port].nif.vlan_strip;
 }
 
 bool afxdp_restores(const struct afxdp *x)
 {
-	return afxdp_strips(x, STEER_LAN) || afxdp_strips(x, STEER_WAN);
+	port_each (x, p)
+		if (afxdp_strips(x, p))
+			return true;
+	return false;
 }
 
-static bool kernel_stats(const struct afxdp *x, enum steer_side side, unsigned int queue,
-			 struct xdp_statistics *k)
+/* Sum over the port's sockets; @out is added to. */
+static void kernel_counts(const struct port *p, struct afxdp_counts *out)
 {
-	socklen_t len = sizeof(*k);
+	for (unsigned int i = 0; i < p->nq; i++) {
+		struct xdp_statistics k = {0};
+		socklen_t len = sizeof(k);
 
-	memset(k, 0, sizeof(*k));
-	return !getsockopt(xsk_socket__fd(x->port[side].q[queue].xsk), SOL_XDP, XDP_STATISTICS, k,
-			   &len);
+		if (getsockopt(xsk_socket__fd(p->q[i].xsk), SOL_XDP, XDP_STATISTICS, &k, &len))
+			continue;
+		out->rx_dropped += k.rx_dropped + k.rx_ring_full;
+		out->rx_bad_chunk += k.rx_invalid_descs;
+		out->tx_dropped += k.tx_invalid_descs;
+	}
 }
 
 uint64_t afxdp_overrun(const struct afxdp *x, enum steer_side side)
 {
-	struct xdp_statistics k;
-	uint64_t n = 0;
+	struct afxdp_counts n = {0};
 
-	for (unsigned int i = 0; i < x->port[side].nq; i++)
-		if (kernel_stats(x, side, i, &k))
-			n += k.rx_dropped + k.rx_ring_full;
-	return n;
+	port_each (x, p)
+		if (x->port[p].side == side)
+			kernel_counts(&x->port[p], &n);
+	return n.rx_dropped;
 }
 
-void afxdp_stats(struct afxdp *x, struct afxdp_stats *out)
+void afxdp_port_counts(const struct afxdp *x, unsigned int port, struct afxdp_counts *out)
 {
-	unsigned int i;
-	int side;
+	uint64_t steer[STEER_PORTS][STEER_COUNTERS];
 
-	*out = x->stats;
-	steer_prog_counters(&x->prog, out->steer);
-	for (side = 0; side < STEER_SIDES; side++) {
-		for (i = 0; i < x->port[side].nq; i++) {
-			struct xdp_statistics k;
+	steer_prog_counters(&x->prog, steer);
+	*out = x->port[port].n;
+	memcpy(out->steer, steer[port], sizeof(out->steer));
+	kernel_counts(&x->port[port], out);
+}
 
-			if (!kernel_stats(x, side, i, &k))
-				continue;
-			out->rx_dropped[side] += k.rx_dropped + k.rx_ring_full;
-			out->rx_bad_chunk[side] += k.rx_invalid_descs;
-			out->tx_dropped[side] += k.tx_invalid_descs;
-		}
+void afxdp_side_counts(const struct afxdp *x, enum steer_side side, struct afxdp_counts *out)
+{
+	struct afxdp_counts n;
+	const uint64_t *from = (const uint64_t *)&n;
+	uint64_t *to = (uint64_t *)out;
+
+	memset(out, 0, sizeof(*out));
+	port_each (x, p) {
+		if (x->port[p].side != side)
+			continue;
+		afxdp_port_counts(x, p, &n);
+		for (size_t i = 0; i < sizeof(n) / sizeof(*to); i++)
+			to[i] += from[i];
 	}
 }
 
@@ -421,9 +552,8 @@ bool afxdp_unwanted(const struct afxdp *x, enum steer_side side, struct afxdp_un
 uint64_t afxdp_bad_chunks(const struct afxdp *x)
 {
 	uint64_t n = 0;
-	int side;
 
-	for (side = 0; side < STEER_SIDES; side++)
-		n += x->stats.rx_bad_chunk[side] + x->stats.tx_bad_chunk[side];
+	port_each (x, p)
+		n += x->port[p].n.rx_bad_chunk + x->port[p].n.tx_bad_chunk;
 	return n;
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The two Ethernet ports of the appliance through AF_XDP: the XDP program on both, one UMEM, one
- * socket a port and queue. Frames longer than one chunk arrive and leave in several descriptors
+ * The Ethernet ports of the appliance through AF_XDP: the XDP program on each, one UMEM, one socket
+ * a port and queue. Frames longer than one chunk arrive and leave in several descriptors
  * (multi-buffer) and are joined here.
+ *
+ * A side, LAN or WAN, has one port or several (members): those of one bond, or to two switches or
+ * routers. Ports are numbered as in steer.h (STEER_PORT()). Frames are received from all of them;
+ * by which one a frame leaves is decided here (afxdp_fdb.c).
  */
 #ifndef LONGHAUL_PORT_AFXDP_H
 #define LONGHAUL_PORT_AFXDP_H
@@ -39,7 +43,8 @@ struct afxdp_prefix {
 
 /**
  * struct afxdp_config
- * @ifname:    LAN and WAN interface
+ * @ifname:    [port] -> its interface, NULL or "": no such port. Of several on one side those that
+ *             are missing or down are left out (afxdp_absent()), but not all
  * @max_frame: longest frame to take, bytes; above AFXDP_ONE_BUFFER needs multi-buffer; 0: as long
  *             as possible, at most FRAME_MAX
  * @single_buffer: do without multi-buffer even where the kernel has it
@@ -50,8 +55,6 @@ struct afxdp_prefix {
  * @file:      descriptor of a file in memory that the UMEM is to be in, so that the next process
  *             need not wait for other pages, 0: none. Nobody else may use it at the same time
  * @file_new:  it may be made anew where it is of no use as it is, which takes up to a second
- * @links:     NULL, or for each side a descriptor from afxdp_link() of a port that is no more (its
- *             process died), -1 for none; copied. Saves the time to attach anew.
  * @stale_ns:  heartbeat older than this: everything passes to the kernel (default 500 ms when 0)
  * @pins:      directory, in a BPF file system, for what afxdp_pin() pins; what a former port pinned
  *             there is taken over. NULL: neither
@@ -62,7 +65,7 @@ struct afxdp_prefix {
  * IPv4 as well.
  */
 struct afxdp_config {
-	const char *ifname[STEER_SIDES];
+	const char *ifname[STEER_PORTS];
 	enum afxdp_mode mode;
 	uint32_t max_frame;
 	bool single_buffer;
@@ -72,11 +75,10 @@ struct afxdp_config {
 	uint32_t frames;
 	int file;
 	bool file_new;
-	const int *links;
 	uint64_t stale_ns;
 	const char *pins;
 	uint32_t max_held;
-	bool vlan_strip[STEER_SIDES];
+	bool vlan_strip[STEER_PORTS];
 };
 
 /* Longest frame that one receive chunk holds: 4 KiB less the headroom that the kernel keeps. */
@@ -84,23 +86,23 @@ struct afxdp_config {
 
 struct afxdp;
 
-/** struct afxdp_stats - what the port layer counted; steer[][] sums the XDP program's counters. */
-struct afxdp_stats {
-	uint64_t rx[STEER_SIDES], tx[STEER_SIDES], rx_bytes[STEER_SIDES], tx_bytes[STEER_SIDES];
-	uint64_t tx_full[STEER_SIDES];	   /* frames refused because no room was left */
-	uint64_t tx_too_long[STEER_SIDES]; /* frames longer than the kernel takes, refused */
-	uint64_t tx_dropped[STEER_SIDES];  /* taken, then refused by the device or the kernel */
-	uint64_t tx_errors[STEER_SIDES];   /* calls to send refused as a whole, nothing lost */
-	uint64_t rx_too_long[STEER_SIDES]; /* frames of more chunks than FRAME_MAX needs */
-	uint64_t rx_dropped[STEER_SIDES];  /* by the kernel: no chunk, ring full */
+/** struct afxdp_counts - of one port, or of all ports of one side; @steer: by the XDP program. */
+struct afxdp_counts {
+	uint64_t rx, tx, rx_bytes, tx_bytes;
+	uint64_t tx_full;     /* frames refused because no room was left */
+	uint64_t tx_too_long; /* frames longer than the kernel takes, refused */
+	uint64_t tx_dropped;  /* taken, then refused by the device or the kernel */
+	uint64_t tx_errors;   /* calls to send refused as a whole, nothing lost */
+	uint64_t rx_too_long; /* frames of more chunks than FRAME_MAX needs */
+	uint64_t rx_dropped;  /* by the kernel: no chunk, ring full */
 	/* Batches cut short because the fill ring had no room to give the chunks back. */
-	uint64_t rx_fill_full[STEER_SIDES];
+	uint64_t rx_fill_full;
 	/* Receive chunks of which the kernel and we have different opinions, which must not happen:
 	 * frames in chunks that it did not have, dropped; addresses that it refused. */
-	uint64_t rx_bad_chunk[STEER_SIDES];
+	uint64_t rx_bad_chunk;
 	/* Transmit chunks that the kernel gave back and did not have: not believed. */
-	uint64_t tx_bad_chunk[STEER_SIDES];
-	uint64_t steer[STEER_SIDES][STEER_COUNTERS];
+	uint64_t tx_bad_chunk;
+	uint64_t steer[STEER_COUNTERS];
 };
 
 /**
@@ -177,29 +179,27 @@ bool afxdp_flush(struct afxdp *x);
 /** afxdp_heartbeat - tell the program that the daemon is alive at CLOCK_MONOTONIC @now_ns. */
 void afxdp_heartbeat(struct afxdp *x, uint64_t now_ns);
 
+/** afxdp_has - whether there is a port @port. The functions below need that. afxdp_absent - whether
+ * it was left out, as its interface was missing or down; its name is known. */
+bool afxdp_has(const struct afxdp *x, unsigned int port);
+bool afxdp_absent(const struct afxdp *x, unsigned int port);
+
 /** afxdp_native, afxdp_max_frame, afxdp_queues - what was chosen: the mode, the longest frame,
  * sockets. */
-bool afxdp_native(const struct afxdp *x, enum steer_side side);
+bool afxdp_native(const struct afxdp *x, unsigned int port);
 uint32_t afxdp_max_frame(const struct afxdp *x);
-unsigned int afxdp_queues(const struct afxdp *x, enum steer_side side);
+unsigned int afxdp_queues(const struct afxdp *x, unsigned int port);
 
-/** afxdp_name, afxdp_driver - of the interface on that side; the driver "" when it is not known.
+/** afxdp_name, afxdp_driver - of the interface; the driver "" when it is not known.
  * afxdp_zero_copy - whether the kernel says that all its sockets share their memory with it. A
  * system call. */
-const char *afxdp_name(const struct afxdp *x, enum steer_side side);
-const char *afxdp_driver(const struct afxdp *x, enum steer_side side);
-bool afxdp_zero_copy(const struct afxdp *x, enum steer_side side);
+const char *afxdp_name(const struct afxdp *x, unsigned int port);
+const char *afxdp_driver(const struct afxdp *x, unsigned int port);
+bool afxdp_zero_copy(const struct afxdp *x, unsigned int port);
 
 /** afxdp_native_error - why AFXDP_AUTO fell back to generic: the errno of the native attempt, else
  * 0. */
-int afxdp_native_error(const struct afxdp *x, enum steer_side side);
-
-/**
- * afxdp_link - the descriptor that keeps the XDP program of @side attached. Whoever holds a copy
- * (systemd's file descriptor store) keeps the program in place when this process dies; it passes
- * everything up then, as there is no socket. afxdp_close() detaches in any case.
- */
-int afxdp_link(const struct afxdp *x, enum steer_side side);
+int afxdp_native_error(const struct afxdp *x, unsigned int port);
 
 /**
  * afxdp_pin - make sure that the XDP program and what it holds outlive this process, or (@wanted
@@ -231,29 +231,39 @@ bool afxdp_headers(const struct afxdp *x, const struct flow_key *requests, struc
 const char *afxdp_pins(const struct afxdp *x);
 
 /**
- * afxdp_check - whether both interfaces still serve: 0, -ENETDOWN while one is down or has no
+ * afxdp_check - whether all interfaces still serve: 0, -ENETDOWN while one is down or has no
  * carrier, -ENODEV after one was removed or renamed (the sockets are dead then: close), -ESTALE
- * when one has other receive queues than it had (what comes by a new one nobody reads: open again).
- * For a slow timer, it makes system calls.
+ * when one has other receive queues than it had (what comes by a new one nobody reads), or when one
+ * that was left out is there (in both cases: open again). For a slow timer, it makes system calls.
+ * @port: which one it is
  */
-int afxdp_check(const struct afxdp *x);
+int afxdp_check(const struct afxdp *x, unsigned int *port);
 
-/** afxdp_down - whether the interface on that side is down or has no carrier. A system call. */
-bool afxdp_down(const struct afxdp *x, enum steer_side side);
+/** afxdp_down - whether the interface is down or has no carrier. A system call. */
+bool afxdp_down(const struct afxdp *x, unsigned int port);
 
-/** afxdp_mtu - of the interface on that side as it is now, 0: not known. A system call. */
-uint32_t afxdp_mtu(const struct afxdp *x, enum steer_side side);
+/** afxdp_mtu - of the interface as it is now, 0: not known. A system call. */
+uint32_t afxdp_mtu(const struct afxdp *x, unsigned int port);
+
+/**
+ * afxdp_carrier - look which ports have a carrier. By one that has none nothing leaves any more
+ * while another one of its side has one, and what the kernel has not sent by it yet is dropped. To
+ * be called each AFXDP_CARRIER_MS where afxdp_members() is true; makes system calls.
+ */
+#define AFXDP_CARRIER_MS 20u
+void afxdp_carrier(struct afxdp *x);
+bool afxdp_members(const struct afxdp *x);
 
 /** afxdp_longest - bytes of the longest frame that left on that side since the latest call. */
 uint32_t afxdp_longest(struct afxdp *x, enum steer_side side);
 
-/** afxdp_gone - whether the interface on that side was removed or renamed. */
+/** afxdp_gone - whether one of that side's interfaces was removed or renamed. */
 bool afxdp_gone(const struct afxdp *x, enum steer_side side);
 
 /** afxdp_restores - whether closing gives something back to an interface, which needs
  * CAP_NET_ADMIN; afxdp_strips: to that one its VLAN stripping. */
 bool afxdp_restores(const struct afxdp *x);
-bool afxdp_strips(const struct afxdp *x, enum steer_side side);
+bool afxdp_strips(const struct afxdp *x, unsigned int port);
 
 /**
  * struct afxdp_unwanted - a recent RoCEv2 packet that no rule wanted.
@@ -268,8 +278,9 @@ struct afxdp_unwanted {
 /** afxdp_unwanted - one of that side, false when there was none. Makes system calls. */
 bool afxdp_unwanted(const struct afxdp *x, enum steer_side side, struct afxdp_unwanted *out);
 
-/** afxdp_stats - all of them. Makes system calls. */
-void afxdp_stats(struct afxdp *x, struct afxdp_stats *out);
+/** afxdp_port_counts, afxdp_side_counts - make system calls. */
+void afxdp_port_counts(const struct afxdp *x, unsigned int port, struct afxdp_counts *out);
+void afxdp_side_counts(const struct afxdp *x, enum steer_side side, struct afxdp_counts *out);
 
 /** afxdp_bad_chunks - sum of rx_bad_chunk and tx_bad_chunk as far as we counted them ourselves. */
 uint64_t afxdp_bad_chunks(const struct afxdp *x);

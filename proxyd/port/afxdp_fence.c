@@ -258,8 +258,8 @@ int afxdp_fence(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn,
 	int r;
 
 	if (on)
-		return x->pins.pinned == PINNED_ALL ? steer_prog_hold(&x->prog, requests, lqpn)
-						    : -ENOTCONN;
+		return x->pins.pinned == x->pins.all ? steer_prog_hold(&x->prog, requests, lqpn)
+						     : -ENOTCONN;
 	r = steer_prog_release(&x->prog, requests, lqpn);
 	/* Pins that stay do no harm while nothing is held; afxdp_close() tries again. */
 	if (!x->prog.held && !x->pins.wanted)

@@ -173,6 +173,13 @@ unsigned int netif_mtu(const struct netif *nif)
 	return if_ioctl(nif->name, SIOCGIFMTU, &ifr) ? 0 : (unsigned int)ifr.ifr_mtu;
 }
 
+bool netif_is_up(const char *name)
+{
+	struct ifreq ifr = {0};
+
+	return !if_ioctl(name, SIOCGIFFLAGS, &ifr) && ifr.ifr_flags & IFF_UP;
+}
+
 int netif_check(const struct netif *nif)
 {
 	const short serves = IFF_UP | IFF_RUNNING; /* the latter: something is at its other end */

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What outlives the process: the map of held connections (afxdp_fence.c) and both links, which keep
+ * What outlives the process: the map of held connections (afxdp_fence.c) and the links, which keep
  * the program on the interfaces, are pinned:
  *
  *	/sys/fs/bpf/longhaul/LAN-WAN/held
  *	/sys/fs/bpf/longhaul/LAN-WAN/lan	link of the LAN interface
  *	/sys/fs/bpf/longhaul/LAN-WAN/wan
  *	/sys/fs/bpf/longhaul/LAN-WAN/headers	see afxdp_headers.c
+ *
+ * A side of several interfaces is named by all of them, with + between; the links of the others are
+ * lan1, lan2, lan3, wan1 and so on.
  *
  * Pins that belong to interfaces of another network namespace with the same names are recognized by
  * their program, which is not the one on our interface.
@@ -35,7 +38,8 @@
 #define BPF_FS_MAGIC 0xcafe4a11
 #endif
 
-static const char *const link_names[STEER_SIDES] = {"lan", "wan"};
+static const char *const link_names[STEER_PORTS] = {"lan", "lan1", "lan2", "lan3",
+						    "wan", "wan1", "wan2", "wan3"};
 
 static void pin_path(const struct steer_pins *pins, const char *name, char *out, size_t len)
 {
@@ -100,39 +104,58 @@ static int find_fail(const struct steer_pins *pins, int code, const char *what, 
 
 void steer_pins_init(struct steer_pins *pins)
 {
-	*pins = (struct steer_pins){.map = -1, .link = {-1, -1}, .headers = -1};
+	*pins = (struct steer_pins){.map = -1, .headers = -1};
+	memset(pins->link, 0xff, sizeof(pins->link));
 }
 
-int steer_pins_find(struct steer_pins *pins, const char *root, const struct netif *lan,
-		    const struct netif *wan, char *err, size_t errlen)
+/* Add the names of one side's interfaces to the path. */
+static void add_names(struct steer_pins *pins, const struct netif *const *nif, char before)
 {
-	const struct netif *nif[STEER_SIDES] = {lan, wan};
+	for (unsigned int m = 0; m < STEER_MEMBERS && nif[m]; m++, before = '+') {
+		size_t at = strlen(pins->dir);
+
+		snprintf(pins->dir + at, sizeof(pins->dir) - at, "%c%s", before, nif[m]->name);
+	}
+}
+
+int steer_pins_find(struct steer_pins *pins, const char *root,
+		    const struct netif *const nif[STEER_PORTS], char *err, size_t errlen)
+{
 	size_t at;
 	int fd, r;
+
+	pins->all = PINNED_MAP;
+	for (unsigned int port = 0; port < STEER_PORTS; port++)
+		if (nif[port] && nif[port]->index)
+			pins->all |= 1u << port;
 
 	if (!root)
 		return 0;
 	if (snprintf(pins->root, sizeof(pins->root), "%s", root) >= (int)sizeof(pins->root))
 		return port_fail(err, errlen, -ENAMETOOLONG, "%s is too long a path", root);
 	at = strlen(root);
-	snprintf(pins->dir, sizeof(pins->dir), "%s/%s-%s", root, lan->name, wan->name);
+	memcpy(pins->dir, pins->root, at + 1);
+	add_names(pins, &nif[STEER_PORT(STEER_LAN, 0)], '/');
+	add_names(pins, &nif[STEER_PORT(STEER_WAN, 0)], '-');
 	/* a BPF file system knows no dots, VLAN interfaces have one */
 	for (char *c = pins->dir + at; *c; c++)
 		if (*c == '.')
 			*c = '_';
 
-	for (int side = 0; side < STEER_SIDES; side++) {
-		fd = pin_get(pins, link_names[side]);
+	for (unsigned int port = 0; port < STEER_PORTS; port++) {
+		if (!(pins->all >> port & 1))
+			continue;
+		fd = pin_get(pins, link_names[port]);
 		/* who may not look is told so when the program is loaded */
 		if (fd == -ENOENT || fd == -EPERM || fd == -EACCES)
 			continue;
 		if (fd < 0)
 			return find_fail(pins, fd, strerror(-fd), err, errlen);
 		pins->there = true;
-		r = link_where(fd, nif[side]);
+		r = link_where(fd, nif[port]);
 		if (r == 0) {
-			pins->link[side] = fd;
-			pins->pinned |= 1u << side;
+			pins->link[port] = fd;
+			pins->pinned |= 1u << port;
 			continue;
 		}
 		close(fd);
@@ -159,10 +182,10 @@ int steer_pins_find(struct steer_pins *pins, const char *root, const struct neti
 
 void steer_pins_close(struct steer_pins *pins)
 {
-	for (int side = 0; side < STEER_SIDES; side++) {
-		if (pins->link[side] >= 0)
-			close(pins->link[side]);
-		pins->link[side] = -1;
+	for (unsigned int port = 0; port < STEER_PORTS; port++) {
+		if (pins->link[port] >= 0)
+			close(pins->link[port]);
+		pins->link[port] = -1;
 	}
 	if (pins->map >= 0)
 		close(pins->map);
@@ -227,7 +250,7 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 {
 	int r;
 
-	if (pins->pinned == PINNED_ALL) {
+	if (pins->pinned == pins->all) {
 		steer_headers_pin(pins);
 		steer_reuse_pin(pins, p);
 		return 0;
@@ -239,8 +262,9 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 	if (r == 0)
 		r = pin(pins, PINNED_MAP, bpf_map__fd(p->skel->maps.steer_held), "held", err,
 			errlen);
-	for (int side = 0; side < STEER_SIDES && r == 0; side++)
-		r = pin(pins, 1u << side, p->link[side], link_names[side], err, errlen);
+	for (unsigned int port = 0; port < STEER_PORTS && r == 0; port++)
+		if (pins->all & 1u << port)
+			r = pin(pins, 1u << port, p->link[port], link_names[port], err, errlen);
 	if (r == 0) {
 		steer_headers_pin(pins);
 		steer_reuse_pin(pins, p);
@@ -250,7 +274,6 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 
 int steer_pins_remove(struct steer_pins *pins)
 {
-	static const char *const names[] = {"lan", "wan", "held"};
 	char path[PIN_PATH];
 	int r;
 
@@ -259,8 +282,8 @@ int steer_pins_remove(struct steer_pins *pins)
 	r = steer_reuse_unpin(pins);
 	if (steer_headers_unpin(pins) < 0)
 		r = -EBUSY;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		pin_path(pins, names[i], path, sizeof(path));
+	for (unsigned int i = 0; i <= STEER_PORTS; i++) {
+		pin_path(pins, i < STEER_PORTS ? link_names[i] : "held", path, sizeof(path));
 		if (unlink(path) && errno != ENOENT)
 			r = -errno;
 	}

@@ -25,6 +25,7 @@
  * struct netif
  * @driver:    its name, "" when it does not tell
  * @queues:    receive queues in use
+ * @index:     0: there is no such port
  * @vlan_strip: the NIC stripped VLAN tags, and we, or a port before this one, turned that off
  */
 struct netif {
@@ -44,6 +45,9 @@ void netif_close(struct netif *nif);
 /** netif_mtu - as it is now, 0: not known. */
 unsigned int netif_mtu(const struct netif *nif);
 
+/** netif_is_up - whether there is an interface @name, and it is up. */
+bool netif_is_up(const char *name);
+
 /** netif_check - 0, -ENETDOWN when it is down or has no carrier, -ENODEV when the name means
  *  nothing or another interface now, -ESTALE when it has another number of receive queues. */
 int netif_check(const struct netif *nif);
@@ -62,19 +66,19 @@ struct steer_set {
 /**
  * struct steer_prog - the loaded program with its maps.
  * @config, @vlan: the maps' memory, shared with the kernel
- * @link:          one per attached side, else -1
+ * @link:          one per attached port, else -1
  * @native_error:  errno of a failed attempt to attach in the driver
  * @held:          entries in the map of held flows
- * @reused:        it is that of a former daemon, on both interfaces already
+ * @reused:        it is that of a former daemon, on all interfaces already
  */
 struct steer_prog {
 	struct steer_bpf *skel;
 	struct steer_config *config;
 	uint64_t *vlan;
 	struct steer_set set[STEER_SETS];
-	int link[STEER_SIDES];
-	bool native[STEER_SIDES];
-	int native_error[STEER_SIDES];
+	int link[STEER_PORTS];
+	bool native[STEER_PORTS];
+	int native_error[STEER_PORTS];
 	uint32_t held;
 	bool reused;
 };
@@ -92,8 +96,8 @@ int steer_prog_map(struct steer_prog *p);
 /** steer_prog_unload - detach, free. Safe on a zeroed struct and twice. */
 void steer_prog_unload(struct steer_prog *p);
 
-/** steer_prog_attach - attach one side to its interface. The link dies with its last descriptor. */
-int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+/** steer_prog_attach - attach to the interface of @port. The link dies with its last descriptor. */
+int steer_prog_attach(struct steer_prog *p, unsigned int port, const struct netif *nif,
 		      enum afxdp_mode mode, char *err, size_t errlen);
 
 /**
@@ -101,7 +105,7 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
  * 0, or negative errno when @link is no XDP link on @nif or not in the mode that is wanted;
  * detached then.
  */
-int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+int steer_prog_adopt(struct steer_prog *p, unsigned int port, const struct netif *nif,
 		     enum afxdp_mode mode, int link);
 
 /**
@@ -109,27 +113,27 @@ int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct ne
  * was.
  * @link: known to be on @nif
  */
-int steer_prog_take_over(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+int steer_prog_take_over(struct steer_prog *p, unsigned int port, const struct netif *nif,
 			 int link);
 
-/** steer_prog_detach - both sides, whoever else holds their links. */
+/** steer_prog_detach - all ports, whoever else holds their links. */
 void steer_prog_detach(struct steer_prog *p);
 
-/** steer_prog_leave - both sides to whoever else holds their links. */
+/** steer_prog_leave - all ports to whoever else holds their links. */
 void steer_prog_leave(struct steer_prog *p);
 
 /** steer_prog_rules - as afxdp_rules(). */
 int steer_prog_rules(struct steer_prog *p, const struct afxdp_prefix *near, size_t nnear,
 		     const struct afxdp_prefix *far, size_t nfar, const uint64_t *vlan_rules);
 
-/** steer_prog_socket - frames of @queue go to socket @fd. 0 or negative errno. */
-int steer_prog_socket(struct steer_prog *p, enum steer_side side, uint32_t queue, int fd);
+/** steer_prog_socket - frames of @queue of @port go to socket @fd. 0 or negative errno. */
+int steer_prog_socket(struct steer_prog *p, unsigned int port, uint32_t queue, int fd);
 
 /** steer_prog_heartbeat - set the time of the latest sign of life, CLOCK_MONOTONIC, 0: never. */
 void steer_prog_heartbeat(struct steer_prog *p, uint64_t now_ns);
 
 /** steer_prog_counters - the program's counters, summed over CPUs. */
-void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][STEER_COUNTERS]);
+void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_PORTS][STEER_COUNTERS]);
 
 /** steer_prog_unwanted - the latest of the packets that the program kept of that side; false when
  * it kept none. */
@@ -145,32 +149,33 @@ long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *
 
 /* afxdp_fence.c: flows that must not go by; afxdp_pins.c: what keeps the program without us */
 
-#define PIN_PATH   192
-#define PINNED_MAP 4u /* 1u << side: that side's link */
-#define PINNED_ALL 7u
+#define PIN_PATH   320
+#define PINNED_MAP (1u << STEER_PORTS) /* 1u << port: that port's link */
 
 /**
  * struct steer_pins
- * @root:   directory for the pins of this host, @dir: of these two interfaces; empty: never pinned
+ * @root:   directory for the pins of this host, @dir: of these interfaces; empty: never pinned
  * @map, @link: found at the start, to be taken over; -1
- * @pinned: what is pinned in @dir and ours; @there: there is something in @dir
+ * @all:    bits of all that is to be pinned; @pinned: what is pinned in @dir and ours; @there:
+ *          there is something in @dir
  * @wanted: also while nothing is held
  */
 struct steer_pins {
-	char root[PIN_PATH - 64], dir[PIN_PATH - 16];
-	int map, link[STEER_SIDES], headers;
-	unsigned int pinned;
+	char root[PIN_PATH - 192], dir[PIN_PATH - 16];
+	int map, link[STEER_PORTS], headers;
+	unsigned int all, pinned;
 	bool there, wanted, headers_pinned;
 };
 
 void steer_pins_init(struct steer_pins *pins);
 
 /**
- * steer_pins_find - open what is pinned under @root (NULL: nowhere) for these interfaces.
+ * steer_pins_find - open what is pinned under @root (NULL: nowhere) for the interfaces @nif, by
+ * port; NULL: no port, index 0: one that was left out.
  * 0, also when there is nothing; or negative errno and a line in @err when it is of no use to us.
  */
-int steer_pins_find(struct steer_pins *pins, const char *root, const struct netif *lan,
-		    const struct netif *wan, char *err, size_t errlen);
+int steer_pins_find(struct steer_pins *pins, const char *root,
+		    const struct netif *const nif[STEER_PORTS], char *err, size_t errlen);
 
 /** steer_pins_close - what find opened; the pins stay. */
 void steer_pins_close(struct steer_pins *pins);
@@ -189,13 +194,13 @@ uint64_t steer_text(void);
 /** steer_reuse - instead of steer_prog_load(): go on with the program that @pins have. False: there
  * is none that could be. Nothing is changed in it before steer_reuse_begin(). */
 bool steer_reuse(struct steer_prog *p, const struct steer_pins *pins,
-		 const struct netif *const nif[STEER_SIDES], enum afxdp_mode mode);
+		 const struct netif *const nif[STEER_PORTS], enum afxdp_mode mode);
 
 /** steer_reuse_begin - its sockets are ours: begin with it as with a new one. */
 int steer_reuse_begin(struct steer_prog *p);
 
 /** steer_reuse_attach - instead of steer_prog_attach(): it is there. */
-int steer_reuse_attach(struct steer_prog *p, enum steer_side side, int link);
+int steer_reuse_attach(struct steer_prog *p, unsigned int port, int link);
 
 /** steer_reuse_pin - pin what the next daemon needs for it, as far as that is possible. */
 void steer_reuse_pin(const struct steer_pins *pins, const struct steer_prog *p);
@@ -244,7 +249,6 @@ enum chunk_owner {
  */
 struct rxq {
 	struct xsk_socket *xsk;
-	enum steer_side side;
 	struct xsk_ring_cons rx, comp;
 	struct xsk_ring_prod fill;
 	uint8_t *owner;
@@ -257,17 +261,22 @@ struct rxq {
 };
 
 /**
- * struct port - one side.
+ * struct port - one interface.
+ * @avoid:   it has no carrier, and another port of its side has one (afxdp_carrier())
+ * @bridge:  interface index of the kernel's bridge above it, 0: none; @bridge_port: of what that
+ *           bridge has as its port: the interface itself, or the bond that it belongs to
  * @tx:      transmit ring, of queue 0's socket
  * @base:    UMEM address of the first transmit chunk
  * @free:    stack of transmit chunks at hand, as indices from @base
  * @busy:    [chunk] -> the kernel has it
  * @queued:  descriptors written and not shown to the kernel yet
- * @longest: frame since it was asked for (afxdp_longest())
  * @waiting: the kernel may not have sent all that it was shown
  */
 struct port {
 	struct netif nif;
+	enum steer_side side;
+	bool avoid;
+	unsigned int bridge, bridge_port;
 	struct rxq *q;
 	unsigned int nq;
 	struct xsk_ring_prod tx;
@@ -275,23 +284,71 @@ struct port {
 	uint32_t *free;
 	uint8_t *busy;
 	uint32_t nfree, nchunks;
-	uint32_t queued, longest;
+	uint32_t queued;
 	bool waiting;
+	struct afxdp_counts n;
 };
 
+struct fdb;
+
+/**
+ * struct afxdp
+ * @have:    ports that there are, as bits; @absent: left out
+ * @members: [side] -> how many ports it has
+ * @longest: [side] -> frame since it was asked for (afxdp_longest())
+ * @fdb:     [side] -> which member a MAC address is behind, NULL where there is one member only
+ */
 struct afxdp {
 	uint8_t *area;
 	size_t area_len;
 	struct xsk_umem *umem;
-	struct port port[STEER_SIDES];
+	struct port port[STEER_PORTS];
+	unsigned int have, absent;
+	unsigned int members[STEER_SIDES];
+	uint32_t longest[STEER_SIDES];
+	struct fdb *fdb[STEER_SIDES];
 	struct steer_prog prog;
 	struct steer_pins pins;
-	struct afxdp_stats stats;
 	uint32_t max_frame, max_tx;
 	bool multibuffer;
 	port_soon_fn soon;
 	void *soon_ctx;
 };
+
+/** next_port - the first port of @x from number @p on, STEER_PORTS: there is none. */
+static inline unsigned int next_port(const struct afxdp *x, unsigned int p)
+{
+	unsigned int left = x->have >> p << p;
+
+	return left ? (unsigned int)__builtin_ctz(left) : STEER_PORTS;
+}
+
+#define port_each(x, p)                                                                            \
+	for (unsigned int p = next_port(x, 0); p < STEER_PORTS; p = next_port(x, p + 1))
+
+/* afxdp_fdb.c: by which member a frame leaves */
+
+/** fdb_open - for one side. NULL: no memory, or no netlink socket (errno). */
+struct fdb *fdb_open(void);
+void fdb_close(struct fdb *f);
+
+/** fdb_clock - read the clock: before a batch of frames. */
+void fdb_clock(struct fdb *f);
+
+/** fdb_learn - the frame @data of @len bytes came in by @member. */
+void fdb_learn(struct fdb *f, unsigned int member, const uint8_t *data, uint32_t len);
+
+/** fdb_member - by which of the @ports of one side, STEER_MEMBERS of them, the frame @data of @len
+ * bytes is to leave. At least one is to be used. */
+unsigned int fdb_member(struct fdb *f, const struct port *ports, const uint8_t *data, uint32_t len);
+
+/** fdb_look - whether port @p has a carrier; and note what is above it. */
+bool fdb_look(struct fdb *f, struct port *p);
+
+/* afxdp_tx.c */
+
+/** tx_drop - drop what the kernel has not begun to send. */
+void tx_drop(struct port *p);
 
 /** sockets_open - cut up the UMEM, open the sockets of all queues, point the program at them. */
 int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen);

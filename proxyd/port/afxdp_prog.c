@@ -47,7 +47,7 @@ int steer_prog_load(struct steer_prog *p, int held, uint32_t held_max, char *err
 	int r;
 
 	memset(p, 0, sizeof(*p));
-	p->link[STEER_LAN] = p->link[STEER_WAN] = -1;
+	memset(p->link, 0xff, sizeof(p->link));
 
 	p->skel = steer_bpf__open();
 	if (!p->skel)
@@ -103,12 +103,13 @@ void steer_prog_unload(struct steer_prog *p)
 	}
 	steer_bpf__destroy(p->skel);
 	memset(p, 0, sizeof(*p));
-	p->link[STEER_LAN] = p->link[STEER_WAN] = -1;
+	memset(p->link, 0xff, sizeof(p->link));
 }
 
-static const struct bpf_program *program(const struct steer_prog *p, enum steer_side side)
+static const struct bpf_program *program(const struct steer_prog *p, unsigned int port)
 {
-	return side == STEER_LAN ? p->skel->progs.steer_lan : p->skel->progs.steer_wan;
+	return port < STEER_PORT(STEER_WAN, 0) ? p->skel->progs.steer_lan
+					       : p->skel->progs.steer_wan;
 }
 
 static int attach(const struct bpf_program *prog, unsigned int ifindex, uint32_t flags)
@@ -118,10 +119,10 @@ static int attach(const struct bpf_program *prog, unsigned int ifindex, uint32_t
 	return bpf_link_create(bpf_program__fd(prog), (int)ifindex, BPF_XDP, &opts);
 }
 
-int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+int steer_prog_attach(struct steer_prog *p, unsigned int port, const struct netif *nif,
 		      enum afxdp_mode mode, char *err, size_t errlen)
 {
-	const struct bpf_program *prog = program(p, side);
+	const struct bpf_program *prog = program(p, port);
 	LIBBPF_OPTS(bpf_xdp_query_opts, q);
 	int fd = -EOPNOTSUPP;
 
@@ -139,16 +140,16 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
 	}
 	if (mode != AFXDP_GENERIC) {
 		fd = attach(prog, nif->index, XDP_FLAGS_DRV_MODE);
-		p->native[side] = fd >= 0;
-		p->native_error[side] = fd < 0 ? -fd : 0;
+		p->native[port] = fd >= 0;
+		p->native_error[port] = fd < 0 ? -fd : 0;
 	}
 	if (fd < 0 && mode != AFXDP_NATIVE && fd != -EPERM && fd != -EBUSY)
 		fd = attach(prog, nif->index, XDP_FLAGS_SKB_MODE);
-	p->link[side] = fd;
+	p->link[port] = fd;
 	if (fd >= 0)
 		return 0;
 
-	p->link[side] = -1;
+	p->link[port] = -1;
 	if (fd == -EPERM)
 		return port_fail(err, errlen, fd, "no permission to attach to %s: " AFXDP_NEED_CAPS,
 				 nif->name);
@@ -173,7 +174,7 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
 }
 
 /* @mode: AFXDP_AUTO takes either. The link's descriptor is copied when all is well. */
-static int adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+static int adopt(struct steer_prog *p, unsigned int port, const struct netif *nif,
 		 enum afxdp_mode mode, int link)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, q);
@@ -190,52 +191,47 @@ static int adopt(struct steer_prog *p, enum steer_side side, const struct netif 
 		       (native ? mode == AFXDP_GENERIC : mode == AFXDP_NATIVE)))
 		r = -EINVAL;
 	if (r == 0)
-		r = bpf_link_update(link, bpf_program__fd(program(p, side)), NULL);
+		r = bpf_link_update(link, bpf_program__fd(program(p, port)), NULL);
 	if (r < 0)
 		return r;
 	r = fcntl(link, F_DUPFD_CLOEXEC, 0);
 	if (r < 0)
 		return -errno;
-	p->link[side] = r;
-	p->native[side] = native;
+	p->link[port] = r;
+	p->native[port] = native;
 	return 0;
 }
 
-int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+int steer_prog_adopt(struct steer_prog *p, unsigned int port, const struct netif *nif,
 		     enum afxdp_mode mode, int link)
 {
-	int r = adopt(p, side, nif, mode, link);
+	int r = adopt(p, port, nif, mode, link);
 
 	if (r < 0) /* where it stays, steer_prog_attach() finds it and says so */
 		(void)bpf_link_detach(link);
 	return r;
 }
 
-int steer_prog_take_over(struct steer_prog *p, enum steer_side side, const struct netif *nif,
-			 int link)
+int steer_prog_take_over(struct steer_prog *p, unsigned int port, const struct netif *nif, int link)
 {
-	return adopt(p, side, nif, AFXDP_AUTO, link);
+	return adopt(p, port, nif, AFXDP_AUTO, link);
 }
 
 void steer_prog_detach(struct steer_prog *p)
 {
-	int side;
-
 	/* One that stays attached passes everything up: there is no heartbeat. */
-	for (side = 0; side < STEER_SIDES; side++)
-		if (p->link[side] >= 0)
-			(void)bpf_link_detach(p->link[side]);
+	for (unsigned int port = 0; port < STEER_PORTS; port++)
+		if (p->link[port] >= 0)
+			(void)bpf_link_detach(p->link[port]);
 	steer_prog_leave(p);
 }
 
 void steer_prog_leave(struct steer_prog *p)
 {
-	int side;
-
-	for (side = 0; side < STEER_SIDES; side++) {
-		if (p->link[side] >= 0)
-			close(p->link[side]);
-		p->link[side] = -1;
+	for (unsigned int port = 0; port < STEER_PORTS; port++) {
+		if (p->link[port] >= 0)
+			close(p->link[port]);
+		p->link[port] = -1;
 	}
 }
 
@@ -366,12 +362,13 @@ int steer_prog_rules(struct steer_prog *p, const struct afxdp_prefix *near, size
 	return 0;
 }
 
-int steer_prog_socket(struct steer_prog *p, enum steer_side side, uint32_t queue, int fd)
+int steer_prog_socket(struct steer_prog *p, unsigned int port, uint32_t queue, int fd)
 {
-	const struct bpf_map *map =
-		side == STEER_LAN ? p->skel->maps.steer_xsk_lan : p->skel->maps.steer_xsk_wan;
+	const struct bpf_map *map = port < STEER_PORT(STEER_WAN, 0) ? p->skel->maps.steer_xsk_lan
+								    : p->skel->maps.steer_xsk_wan;
+	uint32_t at = STEER_SOCKET(port % STEER_MEMBERS, queue);
 
-	return bpf_map__update_elem(map, &queue, sizeof(queue), &fd, sizeof(fd), BPF_ANY);
+	return bpf_map__update_elem(map, &at, sizeof(at), &fd, sizeof(fd), BPF_ANY);
 }
 
 void steer_prog_heartbeat(struct steer_prog *p, uint64_t now_ns)
@@ -379,14 +376,14 @@ void steer_prog_heartbeat(struct steer_prog *p, uint64_t now_ns)
 	__atomic_store_n(&p->config->heartbeat_ns, now_ns, __ATOMIC_RELAXED);
 }
 
-void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][STEER_COUNTERS])
+void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_PORTS][STEER_COUNTERS])
 {
 	int cpus = libbpf_num_possible_cpus(), cpu;
 	uint64_t *v = cpus > 0 ? calloc((size_t)cpus, sizeof(*v)) : NULL;
 	uint32_t i;
 
-	memset(out, 0, STEER_SIDES * STEER_COUNTERS * sizeof(uint64_t));
-	for (i = 0; v && i < STEER_SIDES * STEER_COUNTERS; i++) {
+	memset(out, 0, STEER_PORTS * STEER_COUNTERS * sizeof(uint64_t));
+	for (i = 0; v && i < STEER_PORTS * STEER_COUNTERS; i++) {
 		if (bpf_map__lookup_elem(p->skel->maps.steer_counters, &i, sizeof(i), v,
 					 (size_t)cpus * sizeof(*v), 0))
 			continue;

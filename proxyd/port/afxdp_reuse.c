@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The program that a former daemon left on both interfaces, gone on with as it is: loading another
+ * The program that a former daemon left on its interfaces, gone on with as it is: loading another
  * one and putting it in the place of this one takes the kernel 30 ms and more, in which hosts wait.
  *
  * That is possible when it is the same text, which the program's configuration tells, and when
@@ -163,23 +163,27 @@ static bool take(struct steer_prog *p, const int *fd, int held)
 }
 
 bool steer_reuse(struct steer_prog *p, const struct steer_pins *pins,
-		 const struct netif *const nif[STEER_SIDES], enum afxdp_mode mode)
+		 const struct netif *const nif[STEER_PORTS], enum afxdp_mode mode)
 {
 	char path[PIN_PATH];
 	int fd[PINS];
-	bool ok = pins->pinned == PINNED_ALL;
+	bool ok = pins->pinned && pins->pinned == pins->all;
 
 	memset(p, 0, sizeof(*p));
-	p->link[STEER_LAN] = p->link[STEER_WAN] = -1;
+	memset(p->link, 0xff, sizeof(p->link));
 	memset(fd, 0xff, sizeof(fd));
 	for (unsigned int i = 0; i < PINS && ok; i++) {
 		path_of(pins, i, path);
 		fd[i] = bpf_obj_get(path);
 		ok = fd[i] >= 0;
 	}
-	for (unsigned int s = 0; s < STEER_SIDES && ok; s++)
-		ok = has(pins->link[s], fd[MAPS + s], s, fd, pins->map) &&
-		     same_mode(nif[s], mode, &p->native[s]);
+	for (unsigned int port = 0; port < STEER_PORTS && ok; port++) {
+		unsigned int side = port / STEER_MEMBERS;
+
+		if (nif[port] && nif[port]->index)
+			ok = has(pins->link[port], fd[MAPS + side], side, fd, pins->map) &&
+			     same_mode(nif[port], mode, &p->native[port]);
+	}
 	ok = ok && same_text(fd[0]) && take(p, fd, pins->map);
 	for (unsigned int i = 0; i < PINS; i++)
 		if (fd[i] >= 0)
@@ -217,7 +221,7 @@ int steer_reuse_begin(struct steer_prog *p)
 	int cpus = libbpf_num_possible_cpus(), r = 0;
 	uint64_t *zero = cpus > 0 ? calloc((size_t)cpus, sizeof(*zero)) : NULL;
 
-	for (uint32_t i = 0; zero && i < STEER_SIDES * STEER_COUNTERS; i++)
+	for (uint32_t i = 0; zero && i < STEER_PORTS * STEER_COUNTERS; i++)
 		(void)bpf_map__update_elem(p->skel->maps.steer_counters, &i, sizeof(i), zero,
 					   (size_t)cpus * sizeof(*zero), BPF_ANY);
 	free(zero);
@@ -225,8 +229,8 @@ int steer_reuse_begin(struct steer_prog *p)
 	return r ? r : keys_of(p->skel->maps.steer_far, p, false);
 }
 
-int steer_reuse_attach(struct steer_prog *p, enum steer_side side, int link)
+int steer_reuse_attach(struct steer_prog *p, unsigned int port, int link)
 {
-	p->link[side] = fcntl(link, F_DUPFD_CLOEXEC, 0);
-	return p->link[side] < 0 ? -errno : 0;
+	p->link[port] = fcntl(link, F_DUPFD_CLOEXEC, 0);
+	return p->link[port] < 0 ? -errno : 0;
 }

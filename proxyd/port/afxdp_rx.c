@@ -110,7 +110,7 @@ static void append(struct afxdp *x, struct rxq *q, const struct xdp_desc *d)
  * One descriptor of a frame in several, or one that is @bad. Returns true when the frame is
  * complete, @q->joined bytes at @q->at.
  */
-static bool join(struct afxdp *x, struct rxq *q, const struct xdp_desc *d, bool bad)
+static bool join(struct afxdp *x, struct port *p, struct rxq *q, const struct xdp_desc *d, bool bad)
 {
 	if (!q->joining) {
 		q->joining = true;
@@ -122,7 +122,7 @@ static bool join(struct afxdp *x, struct rxq *q, const struct xdp_desc *d, bool 
 		q->skip = true;
 	} else if (!q->skip && d->len > sizeof(q->join) - q->joined) {
 		q->skip = true;
-		x->stats.rx_too_long[q->side]++;
+		p->n.rx_too_long++;
 	}
 	if (!q->skip)
 		append(x, q, d);
@@ -167,16 +167,18 @@ static void fetch(const struct afxdp *x, const struct rxq *q, uint32_t idx, uint
 		__builtin_prefetch(x->area + d->addr + at);
 }
 
-static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget, port_rx_fn fn,
-			     void *ctx)
+static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, unsigned int budget,
+			     port_rx_fn fn, void *ctx)
 {
+	struct fdb *fdb = x->fdb[p->side];
+	unsigned int member = (unsigned int)(p - x->port) % STEER_MEMBERS;
 	uint32_t waiting = rxq_give_back(q), room, n, idx, i;
 	unsigned int frames = 0;
 
 	room = xsk_prod_nb_free(&q->fill, budget + waiting);
 	room = room > waiting ? room - waiting : 0;
 	if (room < budget) {
-		x->stats.rx_fill_full[q->side] += room < q->nchunks;
+		p->n.rx_fill_full += room < q->nchunks;
 		budget = room;
 	}
 	n = xsk_ring_cons__peek(&q->rx, budget, &idx);
@@ -195,18 +197,20 @@ static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget
 		tell_soon(x, q, idx, i + PORT_SOON, n);
 		fetch(x, q, idx, i + FETCH_AHEAD, n);
 		if (bad)
-			x->stats.rx_bad_chunk[q->side]++;
+			p->n.rx_bad_chunk++;
 		if (bad || q->joining || d->options & XDP_PKT_CONTD) {
-			if (!join(x, q, d, bad))
+			if (!join(x, p, q, d, bad))
 				continue;
 			data = q->at;
 			len = q->joined;
 		}
 		frames++;
-		x->stats.rx_bytes[q->side] += len;
-		fn(ctx, q->side, data, len);
+		p->n.rx_bytes += len;
+		if (fdb)
+			fdb_learn(fdb, member, data, len);
+		fn(ctx, p->side, data, len);
 	}
-	x->stats.rx[q->side] += frames;
+	p->n.rx += frames;
 	if (q->joining)
 		to_buffer(q);
 	xsk_ring_cons__release(&q->rx, n);
@@ -218,26 +222,36 @@ uint64_t afxdp_unread(const struct afxdp *x, enum steer_side side)
 {
 	uint64_t n = 0;
 
-	for (unsigned int i = 0; i < x->port[side].nq; i++) {
-		const struct xsk_ring_cons *r = &x->port[side].q[i].rx;
+	port_each (x, p) {
+		if (x->port[p].side != side)
+			continue;
+		for (unsigned int i = 0; i < x->port[p].nq; i++) {
+			const struct xsk_ring_cons *r = &x->port[p].q[i].rx;
 
-		n += __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - *r->consumer;
+			n += __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - *r->consumer;
+		}
 	}
 	return n * AFXDP_CHUNK;
 }
 
 uint64_t afxdp_wan_read(const struct afxdp *x)
 {
-	return x->stats.rx_bytes[STEER_WAN];
+	uint64_t n = 0;
+
+	for (unsigned int m = 0; m < STEER_MEMBERS; m++)
+		n += x->port[STEER_PORT(STEER_WAN, m)].n.rx_bytes;
+	return n;
 }
 
 unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx)
 {
-	unsigned int i, n = 0;
-	int side;
+	unsigned int n = 0;
 
-	for (side = 0; side < STEER_SIDES; side++)
-		for (i = 0; i < x->port[side].nq; i++)
-			n += rx_queue(x, &x->port[side].q[i], budget, fn, ctx);
+	for (int side = 0; side < STEER_SIDES; side++)
+		if (x->fdb[side])
+			fdb_clock(x->fdb[side]);
+	port_each (x, p)
+		for (unsigned int i = 0; i < x->port[p].nq; i++)
+			n += rx_queue(x, &x->port[p], &x->port[p].q[i], budget, fn, ctx);
 	return n;
 }

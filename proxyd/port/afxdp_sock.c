@@ -8,7 +8,7 @@
  * up once, in afxdp_open(), and a chunk never changes its owner:
  *
  *	half		receive: an equal share for each socket, one socket a port and receive queue
- *	a quarter each	transmit: one share for each port
+ *	half		transmit: an equal share for each port
  *
  * So neither direction nor port can starve another, whatever is stuck where. A receive share is as
  * large as its receive ring and half as large as its fill ring (afxdp_rx.c says why): there is
@@ -57,10 +57,9 @@ static int tx_limits(int fd, const struct port *p)
 }
 
 /* Returns the socket's descriptor to poll, or a negative errno. */
-static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue, uint64_t rx_base,
+static int open_queue(struct afxdp *x, struct port *p, unsigned int queue, uint64_t rx_base,
 		      char *err, size_t errlen)
 {
-	struct port *p = &x->port[side];
 	struct rxq *q = &p->q[queue];
 	const struct xsk_socket_config cfg = {
 		.rx_size = q->nchunks,
@@ -71,7 +70,6 @@ static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue,
 	};
 	int tries = BUSY_MS, r;
 
-	q->side = side;
 	q->first = (uint32_t)(rx_base / AFXDP_CHUNK);
 	q->owner = calloc(q->nchunks, sizeof(*q->owner));
 	q->back = calloc(q->nchunks, sizeof(*q->back));
@@ -143,57 +141,67 @@ static int open_umem(struct afxdp *x, uint32_t ring_rx, uint32_t ring_tx, char *
 	return 0;
 }
 
+static int prepare_port(struct port *p, uint32_t ring_tx, uint64_t base, char *err, size_t errlen)
+{
+	p->nq = p->nif.queues;
+	p->q = calloc(p->nq, sizeof(*p->q));
+	p->nchunks = ring_tx;
+	p->free = calloc(ring_tx, sizeof(*p->free));
+	p->busy = calloc(ring_tx, 1);
+	if (!p->q || !p->free || !p->busy)
+		return port_fail(err, errlen, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < ring_tx; i++)
+		p->free[p->nfree++] = i;
+	p->base = base;
+	return 0;
+}
+
 int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
 {
-	struct port *lan = &x->port[STEER_LAN], *wan = &x->port[STEER_WAN];
-	uint32_t nsock = lan->nif.queues + wan->nif.queues, ring_rx, ring_tx, i;
-	uint32_t frames = cfg->frames;
-	uint64_t rx_base = 0;
-	unsigned int queue;
-	int side, r;
+	uint32_t nports = 0, nsock = 0;
+	uint32_t frames = cfg->frames ? cfg->frames : AFXDP_FRAMES, ring_rx, ring_tx;
+	uint64_t rx_base = 0, tx_base;
+	int r;
 
-	if (!frames)
-		frames = AFXDP_FRAMES;
-	if (frames > STEER_SIDES * 2 * RING_MAX)
-		frames = STEER_SIDES * 2 * RING_MAX;
+	port_each (x, p) {
+		nports++;
+		nsock += x->port[p].nif.queues;
+	}
+	if (!nports || !nsock)
+		return port_fail(err, errlen, -ENODEV, "no interface has a receive queue");
+	if (frames > nports * 2 * RING_MAX)
+		frames = nports * 2 * RING_MAX;
 	ring_rx = pow2_floor(frames / 2 / nsock);
-	ring_tx = pow2_floor(frames / 4);
+	ring_tx = pow2_floor(frames / 2 / nports);
 	if (ring_rx < RING_MIN || ring_tx < RING_MIN)
 		return port_fail(err, errlen, -EINVAL,
 				 "%u frames are too few for %u receive queues: set %u or more",
 				 frames, nsock, nsock * 2 * RING_MIN);
-	x->area_len = ((size_t)nsock * ring_rx + (size_t)STEER_SIDES * ring_tx) * AFXDP_CHUNK;
+	x->area_len = ((size_t)nsock * ring_rx + (size_t)nports * ring_tx) * AFXDP_CHUNK;
 
-	for (side = 0; side < STEER_SIDES; side++) {
-		struct port *p = &x->port[side];
-
-		p->nq = p->nif.queues;
-		p->q = calloc(p->nq, sizeof(*p->q));
-		p->nchunks = ring_tx;
-		p->free = calloc(ring_tx, sizeof(*p->free));
-		p->busy = calloc(ring_tx, 1);
-		if (!p->q || !p->free || !p->busy)
-			return port_fail(err, errlen, -ENOMEM, "out of memory");
-		for (i = 0; i < ring_tx; i++)
-			p->free[p->nfree++] = i;
-		p->base = ((uint64_t)nsock * ring_rx + (uint64_t)side * ring_tx) * AFXDP_CHUNK;
+	tx_base = (uint64_t)nsock * ring_rx * AFXDP_CHUNK;
+	port_each (x, p) {
+		r = prepare_port(&x->port[p], ring_tx, tx_base, err, errlen);
+		if (r < 0)
+			return r;
+		tx_base += (uint64_t)ring_tx * AFXDP_CHUNK;
 	}
 	x->area = area_map(cfg->file, cfg->file_new, x->area_len, nsock);
 	r = open_umem(x, ring_rx, ring_tx, err, errlen);
 	if (r < 0)
 		return r;
-	for (side = 0; side < STEER_SIDES; side++) {
-		for (queue = 0; queue < x->port[side].nq; queue++) {
-			x->port[side].q[queue].nchunks = ring_rx;
-			r = open_queue(x, side, queue, rx_base, err, errlen);
+	port_each (x, p) {
+		for (unsigned int queue = 0; queue < x->port[p].nq; queue++) {
+			x->port[p].q[queue].nchunks = ring_rx;
+			r = open_queue(x, &x->port[p], queue, rx_base, err, errlen);
 			if (r < 0)
 				return r;
 			rx_base += (uint64_t)ring_rx * AFXDP_CHUNK;
-			r = steer_prog_socket(&x->prog, side, queue, r);
+			r = steer_prog_socket(&x->prog, p, queue, r);
 			if (r < 0)
 				return port_fail(err, errlen, r,
 						 "socket of %s queue %u not accepted: %s",
-						 x->port[side].nif.name, queue, strerror(-r));
+						 x->port[p].nif.name, queue, strerror(-r));
 		}
 	}
 	return 0;
@@ -201,23 +209,24 @@ int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 
 void sockets_close(struct afxdp *x)
 {
-	unsigned int i;
-	int side;
+	port_each (x, p) {
+		for (unsigned int i = 0; i < x->port[p].nq; i++) {
+			struct rxq *q = x->port[p].q ? &x->port[p].q[i] : NULL;
 
-	for (side = 0; side < STEER_SIDES; side++) {
-		for (i = 0; i < x->port[side].nq; i++) {
-			xsk_socket__delete(x->port[side].q[i].xsk);
-			free(x->port[side].q[i].owner);
-			free(x->port[side].q[i].back);
+			if (!q)
+				continue;
+			xsk_socket__delete(q->xsk);
+			free(q->owner);
+			free(q->back);
 		}
 	}
 	if (x->umem)
 		xsk_umem__delete(x->umem);
 	if (x->area)
 		munmap(x->area, x->area_len);
-	for (side = 0; side < STEER_SIDES; side++) {
-		free(x->port[side].q);
-		free(x->port[side].free);
-		free(x->port[side].busy);
+	port_each (x, p) {
+		free(x->port[p].q);
+		free(x->port[p].free);
+		free(x->port[p].busy);
 	}
 }

@@ -24,19 +24,24 @@
 /* sendto() calls without visible progress before kick() gives up for now */
 #define TX_CALLS_IDLE 4
 
+/* Address of no chunk: what tx_drop() puts into descriptors */
+#define NOWHERE (UINT64_MAX - AFXDP_CHUNK + 1)
+
 /* Take back the chunks that the kernel is done with. */
-static void reap(struct afxdp *x, enum steer_side side)
+static void reap(struct port *p)
 {
-	struct port *p = &x->port[side];
 	struct xsk_ring_cons *comp = &p->q[0].comp;
 	uint32_t idx, i, n;
 
 	n = xsk_ring_cons__peek(comp, p->nchunks, &idx);
 	for (i = 0; i < n; i++) {
-		uint64_t c = (*xsk_ring_cons__comp_addr(comp, idx + i) - p->base) / AFXDP_CHUNK;
+		uint64_t addr = *xsk_ring_cons__comp_addr(comp, idx + i);
+		uint64_t c = (addr - p->base) / AFXDP_CHUNK;
 
+		if (addr == NOWHERE) /* some kernels complete what they skip */
+			continue;
 		if (c >= p->nchunks || !p->busy[c]) {
-			x->stats.tx_bad_chunk[side]++;
+			p->n.tx_bad_chunk++;
 			continue;
 		}
 		p->busy[c] = 0;
@@ -46,14 +51,26 @@ static void reap(struct afxdp *x, enum steer_side side)
 		xsk_ring_cons__release(comp, n);
 }
 
-uint32_t afxdp_room(struct afxdp *x, enum steer_side side)
+static uint32_t room(struct port *p)
 {
-	struct port *p = &x->port[side];
 	uint32_t slots;
 
-	reap(x, side);
+	reap(p);
 	slots = xsk_prod_nb_free(&p->tx, p->nchunks);
 	return slots < p->nfree ? slots : p->nfree;
+}
+
+uint32_t afxdp_room(struct afxdp *x, enum steer_side side)
+{
+	uint32_t least = UINT32_MAX, n;
+
+	port_each (x, p) {
+		if (x->port[p].side != side || x->port[p].avoid)
+			continue;
+		n = room(&x->port[p]);
+		least = n < least ? n : least;
+	}
+	return least;
 }
 
 /* @n bytes of a frame of @len have been copied to @at, from @off on: XOR what of its ICRC is among
@@ -68,19 +85,23 @@ static void put_seal(uint8_t *at, uint32_t off, uint32_t n, uint32_t len, uint32
 int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len,
 	     uint32_t seal)
 {
-	struct port *p = &x->port[side];
+	struct port *p = &x->port[next_port(x, STEER_PORT(side, 0))];
 	uint32_t need = (len + AFXDP_CHUNK - 1) / AFXDP_CHUNK, idx, off = 0;
 
 	if (len < ETH_HLEN)
 		return -EINVAL;
+	if (x->fdb[side]) {
+		p = &x->port[STEER_PORT(side, 0)];
+		p += fdb_member(x->fdb[side], p, data, len);
+	}
 	if (len > x->max_tx) {
-		x->stats.tx_too_long[side]++;
+		p->n.tx_too_long++;
 		return -EMSGSIZE;
 	}
 	if (p->nfree < need)
-		reap(x, side);
+		reap(p);
 	if (p->nfree < need || xsk_ring_prod__reserve(&p->tx, need, &idx) != need) {
-		x->stats.tx_full[side]++;
+		p->n.tx_full++;
 		return -EAGAIN;
 	}
 	for (; off < len; off += AFXDP_CHUNK, idx++) {
@@ -100,10 +121,10 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 			put_seal(x->area + d->addr, off, n, len, seal);
 	}
 	p->queued += need;
-	if (len > p->longest)
-		p->longest = len;
-	x->stats.tx[side]++;
-	x->stats.tx_bytes[side] += len;
+	if (len > x->longest[side])
+		x->longest[side] = len;
+	p->n.tx++;
+	p->n.tx_bytes += len;
 	return 0;
 }
 
@@ -124,9 +145,8 @@ static bool tx_left(const struct port *p)
  * device). Which of the two shows in the ring indices, though an older kernel updates them only now
  * and then: hence a few calls on trust. EBUSY means that the device dropped one frame.
  */
-static void kick(struct afxdp *x, enum steer_side side)
+static void kick(struct port *p)
 {
-	struct port *p = &x->port[side];
 	int fd = xsk_socket__fd(p->q[0].xsk);
 	uint32_t seen = tx_seen(p), left = p->nchunks + TX_CALLS_IDLE;
 	int idle = 0;
@@ -138,11 +158,11 @@ static void kick(struct afxdp *x, enum steer_side side)
 			return;
 		}
 		if (errno == EBUSY) {
-			x->stats.tx_dropped[side]++;
+			p->n.tx_dropped++;
 			continue;
 		}
 		if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
-			x->stats.tx_errors[side]++; /* interface down or gone */
+			p->n.tx_errors++; /* interface down or gone */
 			return;
 		}
 		idle++;
@@ -153,26 +173,59 @@ static void kick(struct afxdp *x, enum steer_side side)
 	}
 }
 
+/*
+ * What waits for a port that went down would leave when it comes back, long after it has left by
+ * another one. Its descriptors are made such that the kernel skips them (it counts them as
+ * invalid), for it may have read the ring's end already. It reads descriptors within our sendto()
+ * only. A frame that it has begun is left to it.
+ */
+void tx_drop(struct port *p)
+{
+	uint32_t at, end;
+
+	if (p->queued) {
+		xsk_ring_prod__submit(&p->tx, p->queued);
+		p->queued = 0;
+		p->waiting = true;
+	}
+	at = __atomic_load_n(p->tx.consumer, __ATOMIC_ACQUIRE);
+	end = *p->tx.producer;
+	while (at != end && xsk_ring_prod__tx_desc(&p->tx, at - 1)->options & XDP_PKT_CONTD)
+		at++;
+	for (; at != end; at++) {
+		struct xdp_desc *d = xsk_ring_prod__tx_desc(&p->tx, at);
+		uint64_t c = (d->addr - p->base) / AFXDP_CHUNK;
+
+		if (c >= p->nchunks || !p->busy[c])
+			continue;
+		p->busy[c] = 0;
+		p->free[p->nfree++] = (uint32_t)c;
+		*d = (struct xdp_desc){.addr = NOWHERE, .len = 1};
+	}
+	p->waiting = false;
+}
+
+static bool flush(struct port *p)
+{
+	if (!p->nq || !p->q[0].xsk)
+		return false; /* afxdp_close() after a failed afxdp_open() */
+	if (p->queued) {
+		xsk_ring_prod__submit(&p->tx, p->queued);
+		p->queued = 0;
+		p->waiting = true;
+	}
+	if (p->waiting && xsk_ring_prod__needs_wakeup(&p->tx))
+		kick(p);
+	if (p->nfree < p->nchunks)
+		reap(p);
+	return p->waiting;
+}
+
 bool afxdp_flush(struct afxdp *x)
 {
 	bool waiting = false;
-	int side;
 
-	for (side = 0; side < STEER_SIDES; side++) {
-		struct port *p = &x->port[side];
-
-		if (!p->nq || !p->q[0].xsk)
-			continue; /* afxdp_close() after a failed afxdp_open() */
-		if (p->queued) {
-			xsk_ring_prod__submit(&p->tx, p->queued);
-			p->queued = 0;
-			p->waiting = true;
-		}
-		if (p->waiting && xsk_ring_prod__needs_wakeup(&p->tx))
-			kick(x, side);
-		if (p->nfree < p->nchunks)
-			reap(x, side);
-		waiting |= p->waiting;
-	}
+	port_each (x, p)
+		waiting |= flush(&x->port[p]);
 	return waiting;
 }

@@ -43,7 +43,13 @@ static void forward(void *ctx, enum steer_side side, uint8_t *data, uint32_t len
 	afxdp_tx(ctx, side == STEER_LAN ? STEER_WAN : STEER_LAN, data, len, 0);
 }
 
-static void report(FILE *out, const struct afxdp_stats *s, const struct afxdp_stats *last,
+static void count(const struct afxdp *x, struct afxdp_counts s[STEER_SIDES])
+{
+	for (int side = 0; side < STEER_SIDES; side++)
+		afxdp_side_counts(x, side, &s[side]);
+}
+
+static void report(FILE *out, const struct afxdp_counts *s, const struct afxdp_counts *last,
 		   double seconds)
 {
 	static const char *const name[] = {"lan", "wan"};
@@ -51,9 +57,9 @@ static void report(FILE *out, const struct afxdp_stats *s, const struct afxdp_st
 
 	for (i = 0; i < STEER_SIDES; i++)
 		fprintf(out, "%s: rx %.3f Mpps %.2f Gb/s, tx %.3f Mpps%s", name[i],
-			(double)(s->rx[i] - last->rx[i]) / seconds / 1e6,
-			(double)(s->rx_bytes[i] - last->rx_bytes[i]) * 8 / seconds / 1e9,
-			(double)(s->tx[i] - last->tx[i]) / seconds / 1e6,
+			(double)(s[i].rx - last[i].rx) / seconds / 1e6,
+			(double)(s[i].rx_bytes - last[i].rx_bytes) * 8 / seconds / 1e9,
+			(double)(s[i].tx - last[i].tx) / seconds / 1e6,
 			i == STEER_LAN ? "; " : "\n");
 }
 
@@ -62,7 +68,7 @@ static double cpu_seconds(const struct timeval *tv)
 	return (double)tv->tv_sec + (double)tv->tv_usec / 1e6;
 }
 
-static void report_json(struct afxdp *x, const struct afxdp_stats *s, double seconds)
+static void report_json(struct afxdp *x, const struct afxdp_counts *s, double seconds)
 {
 	static const char *const name[] = {"lan", "wan"};
 	struct rusage u;
@@ -75,10 +81,11 @@ static void report_json(struct afxdp *x, const struct afxdp_stats *s, double sec
 		printf(",\"%s\":{\"mode\":\"%s\",\"queues\":%u,\"rx\":%lu,\"rx-bytes\":%lu,"
 		       "\"tx\":%lu,\"tx-bytes\":%lu,\"rx-dropped\":%lu,\"tx-dropped\":%lu,"
 		       "\"tx-full\":%lu,\"passed\":%lu,\"no-rule\":%lu,\"too-long\":%lu}",
-		       name[i], afxdp_native(x, i) ? "native" : "generic", afxdp_queues(x, i),
-		       s->rx[i], s->rx_bytes[i], s->tx[i], s->tx_bytes[i], s->rx_dropped[i],
-		       s->tx_dropped[i], s->tx_full[i], s->steer[i][STEER_OTHER],
-		       s->steer[i][STEER_NO_RULE], s->steer[i][STEER_TOO_LONG]);
+		       name[i], afxdp_native(x, STEER_PORT(i, 0)) ? "native" : "generic",
+		       afxdp_queues(x, STEER_PORT(i, 0)), s[i].rx, s[i].rx_bytes, s[i].tx,
+		       s[i].tx_bytes, s[i].rx_dropped, s[i].tx_dropped, s[i].tx_full,
+		       s[i].steer[STEER_OTHER], s[i].steer[STEER_NO_RULE],
+		       s[i].steer[STEER_TOO_LONG]);
 	}
 	printf("}\n");
 }
@@ -108,7 +115,7 @@ int main(int argc, char **argv)
 		.nfar = 1,
 		.vlan_rules = vlans,
 	};
-	struct afxdp_stats s, last = {0};
+	struct afxdp_counts s[STEER_SIDES], last[STEER_SIDES] = {0};
 	struct pollfd p[FDS_MAX];
 	unsigned int budget = 64;
 	bool spin = false, verbose = false, waiting;
@@ -152,7 +159,7 @@ int main(int argc, char **argv)
 	if (argc - optind != 2)
 		usage();
 	cfg.ifname[STEER_LAN] = argv[optind];
-	cfg.ifname[STEER_WAN] = argv[optind + 1];
+	cfg.ifname[STEER_PORT(STEER_WAN, 0)] = argv[optind + 1];
 	for (i = 0; i < STEER_VLANS; i++)
 		vlans[i] = 1;
 	signal(SIGINT, on_signal);
@@ -178,14 +185,14 @@ int main(int argc, char **argv)
 		if (!c && !spin && poll(p, (nfds_t)n, waiting ? 1 : 100) < 0)
 			continue;
 		if (verbose && t - tick >= SECOND) {
-			afxdp_stats(x, &s);
-			report(stderr, &s, &last, (double)(t - tick) / (double)SECOND);
-			last = s;
+			count(x, s);
+			report(stderr, s, last, (double)(t - tick) / (double)SECOND);
+			memcpy(last, s, sizeof(last));
 			tick = t;
 		}
 	}
-	afxdp_stats(x, &s);
-	report_json(x, &s, (double)(t - t0) / (double)SECOND);
+	count(x, s);
+	report_json(x, s, (double)(t - t0) / (double)SECOND);
 	afxdp_close(x);
 	return 0;
 }

@@ -35,6 +35,12 @@ void sh(const char *cmd)
 		fail_msg("%s", cmd);
 }
 
+void both_counts(const struct afxdp *x, struct afxdp_counts out[STEER_SIDES])
+{
+	for (int side = 0; side < STEER_SIDES; side++)
+		afxdp_side_counts(x, side, &out[side]);
+}
+
 int packet_socket(const char *ifname)
 {
 	struct sockaddr_ll ll = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
@@ -86,7 +92,8 @@ int setup(void **state)
 struct afxdp_config config(enum afxdp_mode mode)
 {
 	return (struct afxdp_config){
-		.ifname = {"lan0", "wan0"},
+		.ifname = {[STEER_PORT(STEER_LAN, 0)] = "lan0",
+			   [STEER_PORT(STEER_WAN, 0)] = "wan0"},
 		.mode = mode,
 		.near = &near,
 		.far = &far,
@@ -183,12 +190,12 @@ void flush(struct afxdp *x)
 uint64_t steered(struct afxdp *x, enum steer_side side, int fate, uint64_t n)
 {
 	uint64_t end = now() + FOREVER;
-	struct afxdp_stats st;
+	struct afxdp_counts st[STEER_SIDES];
 
 	do {
-		afxdp_stats(x, &st);
-	} while (st.steer[side][fate] < n && now() < end && !sched_yield());
-	return st.steer[side][fate];
+		both_counts(x, st);
+	} while (st[side].steer[fate] < n && now() < end && !sched_yield());
+	return st[side].steer[fate];
 }
 
 bool attached(const char *name)

@@ -30,6 +30,7 @@ extern char err[256];	      /* what the port says, of the latest call that takes
 
 uint64_t now(void);
 void sh(const char *cmd);
+void both_counts(const struct afxdp *x, struct afxdp_counts out[STEER_SIDES]);
 int packet_socket(const char *ifname);
 
 /* Of the group of tests, and of each. */

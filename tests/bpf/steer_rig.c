@@ -66,7 +66,9 @@ void set_socket(bool there)
 
 	if (there) {
 		assert_int_equal(steer_prog_socket(&prog, STEER_LAN, 0, xsk_socket__fd(xsk)), 0);
-		assert_int_equal(steer_prog_socket(&prog, STEER_WAN, 0, xsk_socket__fd(xsk)), 0);
+		assert_int_equal(
+			steer_prog_socket(&prog, STEER_PORT(STEER_WAN, 0), 0, xsk_socket__fd(xsk)),
+			0);
 	} else {
 		bpf_map__delete_elem(prog.skel->maps.steer_xsk_lan, &zero, sizeof(zero), 0);
 		bpf_map__delete_elem(prog.skel->maps.steer_xsk_wan, &zero, sizeof(zero), 0);
@@ -161,18 +163,19 @@ const char *const counter_name[STEER_COUNTERS] = {
 enum steer_counter judge(const char *name, enum steer_side side, const uint8_t *frame, uint32_t len,
 			 uint32_t linear)
 {
-	uint64_t before[STEER_SIDES][STEER_COUNTERS], after[STEER_SIDES][STEER_COUNTERS];
+	uint64_t before[STEER_PORTS][STEER_COUNTERS], after[STEER_PORTS][STEER_COUNTERS];
 	int action, moved = -1, s, c;
 
 	steer_prog_counters(&prog, before);
 	action = run(side, frame, len, linear);
 	steer_prog_counters(&prog, after);
-	for (s = 0; s < STEER_SIDES; s++) {
+	for (s = 0; s < STEER_PORTS; s++) {
 		for (c = 0; c < STEER_COUNTERS; c++) {
 			if (after[s][c] == before[s][c])
 				continue;
-			if (after[s][c] != before[s][c] + 1 || moved >= 0 || s != (int)side)
-				fail_msg("%s: several counters moved, or the other side's", name);
+			if (after[s][c] != before[s][c] + 1 || moved >= 0 ||
+			    s != STEER_PORT((int)side, 0))
+				fail_msg("%s: several counters moved, or another port's", name);
 			moved = c;
 		}
 	}

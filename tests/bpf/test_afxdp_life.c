@@ -71,70 +71,6 @@ static void lets_go(void **state)
 	close(pipefd[1]);
 }
 
-/* A new process takes over the links of a dead one; links that are of no use are replaced. */
-static void takes_over(void **state)
-{
-	struct afxdp_config cfg = config(AFXDP_NATIVE);
-	uint8_t frame[BUF];
-	uint32_t len = make(frame, STEER_LAN, 100, 0, NO_TAG);
-	int links[STEER_SIDES], other[STEER_SIDES], sv[2], status;
-	char control[CMSG_SPACE(sizeof(links))] = {0};
-	struct iovec iov = {.iov_base = control, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control,
-			     .msg_controllen = sizeof(control)};
-	struct cmsghdr *cm = CMSG_FIRSTHDR(&msg);
-	struct seen s = {0};
-	struct afxdp *x;
-	pid_t child;
-
-	(void)state;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, sv), 0);
-	child = fork();
-	if (child == 0) {
-		x = afxdp_open(&cfg, err, sizeof(err));
-		if (!x)
-			_exit(1);
-		links[STEER_LAN] = afxdp_link(x, STEER_LAN);
-		links[STEER_WAN] = afxdp_link(x, STEER_WAN);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(links));
-		memcpy(CMSG_DATA(cm), links, sizeof(links));
-		sendmsg(sv[1], &msg, 0);
-		raise(SIGKILL);
-	}
-	assert_int_equal(recvmsg(sv[0], &msg, 0), 1);
-	memcpy(links, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(links));
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(attached("lan0") && attached("wan0"));
-
-	cfg.links = links;
-	x = open_port(&cfg);
-	assert_true(afxdp_native(x, STEER_LAN) && afxdp_native(x, STEER_WAN));
-	host_send(STEER_LAN, frame, len);
-	assert_int_equal(rx_wait(x, &s, 1), 1);
-	afxdp_close(x); /* although we hold links */
-	assert_false(attached("lan0") || attached("wan0"));
-
-	x = open_port(&cfg); /* they lead nowhere by now */
-	assert_true(attached("lan0") && attached("wan0"));
-	other[STEER_LAN] = dup(afxdp_link(x, STEER_LAN));
-	other[STEER_WAN] = host[0]; /* no link at all */
-	afxdp_close(x);
-	cfg.links = other;
-	cfg.mode = AFXDP_GENERIC;
-	x = open_port(&cfg);
-	assert_false(afxdp_native(x, STEER_LAN) || afxdp_native(x, STEER_WAN));
-	afxdp_close(x);
-	close(other[STEER_LAN]);
-	close(links[STEER_LAN]);
-	close(links[STEER_WAN]);
-	close(sv[0]);
-	close(sv[1]);
-}
-
 static void errors(void **state)
 {
 	struct afxdp_config cfg = config(AFXDP_AUTO), c;
@@ -145,11 +81,11 @@ static void errors(void **state)
 
 	(void)state;
 	c = cfg;
-	c.ifname[STEER_WAN] = "wan7";
+	c.ifname[STEER_PORT(STEER_WAN, 0)] = "wan7";
 	expect_error(c, "no interface \"wan7\"");
-	c.ifname[STEER_WAN] = "lan0";
+	c.ifname[STEER_PORT(STEER_WAN, 0)] = "lan0";
 	expect_error(c, "both the LAN and the WAN");
-	c.ifname[STEER_WAN] = "lo";
+	c.ifname[STEER_PORT(STEER_WAN, 0)] = "lo";
 	c.mode = AFXDP_NATIVE;
 	sh("ip link set lo up");
 	expect_error(c, "the driver of lo has no native XDP");
@@ -166,20 +102,20 @@ static void errors(void **state)
 
 	c = cfg;
 	c.ifname[STEER_LAN] = "wan0";
-	c.ifname[STEER_WAN] = "lan0";
+	c.ifname[STEER_PORT(STEER_WAN, 0)] = "lan0";
 	x = open_port(&c);
 	expect_error(cfg, "queue 0"); /* the sockets of the first */
 	afxdp_close(x);
-	c.ifname[STEER_WAN] = "lo"; /* generic there */
+	c.ifname[STEER_PORT(STEER_WAN, 0)] = "lo"; /* generic there */
 	x = open_port(&c);
 	assert_true(afxdp_native(x, STEER_LAN));
-	assert_false(afxdp_native(x, STEER_WAN));
+	assert_false(afxdp_native(x, STEER_PORT(STEER_WAN, 0)));
 	assert_int_equal(afxdp_native_error(x, STEER_LAN), 0);
-	assert_int_equal(afxdp_native_error(x, STEER_WAN), EOPNOTSUPP);
+	assert_int_equal(afxdp_native_error(x, STEER_PORT(STEER_WAN, 0)), EOPNOTSUPP);
 	assert_string_equal(afxdp_name(x, STEER_LAN), "wan0");
 	assert_string_equal(afxdp_driver(x, STEER_LAN), "veth");
-	assert_string_equal(afxdp_driver(x, STEER_WAN), ""); /* it has none */
-	assert_false(afxdp_zero_copy(x, STEER_LAN) || afxdp_zero_copy(x, STEER_WAN));
+	assert_string_equal(afxdp_driver(x, STEER_PORT(STEER_WAN, 0)), ""); /* it has none */
+	assert_false(afxdp_zero_copy(x, STEER_LAN) || afxdp_zero_copy(x, STEER_PORT(STEER_WAN, 0)));
 	afxdp_close(x);
 
 	child = fork();
@@ -227,7 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_LINKS(lets_go),
-		ON_LINKS(takes_over),
+
 		ON_LINKS(errors),
 		ON_LINKS(other_program),
 	};

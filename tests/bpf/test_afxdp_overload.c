@@ -71,19 +71,19 @@ static void read_until(struct afxdp *x, struct order *o, uint32_t n)
 
 static uint64_t kernel_dropped(struct afxdp *x)
 {
-	struct afxdp_stats st;
+	struct afxdp_counts st[STEER_SIDES];
 
-	afxdp_stats(x, &st);
-	return st.rx_dropped[STEER_LAN];
+	both_counts(x, st);
+	return st[STEER_LAN].rx_dropped;
 }
 
 /* Frames that came to the port, whatever became of them then. */
 static uint64_t taken(struct afxdp *x)
 {
-	struct afxdp_stats st;
+	struct afxdp_counts st[STEER_SIDES];
 
-	afxdp_stats(x, &st);
-	return st.steer[STEER_LAN][STEER_TAKEN];
+	both_counts(x, st);
+	return st[STEER_LAN].steer[STEER_TAKEN];
 }
 
 /* Send @n short frames from number @seq on, no faster than the wire takes them; returns the number
@@ -147,16 +147,16 @@ static uint32_t all_chunks(struct afxdp *x, struct order *o, uint32_t seq)
 
 static void nothing_bad(struct afxdp *x, const struct order *o)
 {
-	struct afxdp_stats st;
+	struct afxdp_counts st[STEER_SIDES];
 
-	afxdp_stats(x, &st);
-	assert_int_equal(st.rx[STEER_LAN], o->n);
-	assert_int_equal(st.rx[STEER_LAN] + st.rx_dropped[STEER_LAN],
-			 st.steer[STEER_LAN][STEER_TAKEN]);
-	assert_int_equal(st.rx_bad_chunk[STEER_LAN], 0);
-	assert_int_equal(st.rx_too_long[STEER_LAN], 0);
-	assert_int_equal(st.tx_bad_chunk[STEER_WAN], 0);
-	assert_int_equal(st.tx_dropped[STEER_WAN] + st.tx_full[STEER_WAN], 0);
+	both_counts(x, st);
+	assert_int_equal(st[STEER_LAN].rx, o->n);
+	assert_int_equal(st[STEER_LAN].rx + st[STEER_LAN].rx_dropped,
+			 st[STEER_LAN].steer[STEER_TAKEN]);
+	assert_int_equal(st[STEER_LAN].rx_bad_chunk, 0);
+	assert_int_equal(st[STEER_LAN].rx_too_long, 0);
+	assert_int_equal(st[STEER_WAN].tx_bad_chunk, 0);
+	assert_int_equal(st[STEER_WAN].tx_dropped + st[STEER_WAN].tx_full, 0);
 }
 
 /*

@@ -73,10 +73,10 @@ static void die_holding(const struct afxdp_config *cfg, bool hold)
 
 static uint64_t held_frames(struct afxdp *x, enum steer_side side)
 {
-	struct afxdp_stats st;
+	struct afxdp_counts st[STEER_SIDES];
 
-	afxdp_stats(x, &st);
-	return st.steer[side][STEER_FENCED];
+	both_counts(x, st);
+	return st[side].steer[STEER_FENCED];
 }
 
 static unsigned int found;
@@ -146,7 +146,7 @@ static void outlives(void **state)
 	x = afxdp_open(&cfg, err, sizeof(err));
 	if (!x)
 		fail_msg("%s", err);
-	assert_true(afxdp_native(x, STEER_LAN) && afxdp_native(x, STEER_WAN));
+	assert_true(afxdp_native(x, STEER_LAN) && afxdp_native(x, STEER_PORT(STEER_WAN, 0)));
 	assert_int_equal(afxdp_fenced(x, on_found, NULL), 1);
 	assert_int_equal(found, 1);
 	assert_memory_equal(&found_key, &k, sizeof(k));

@@ -35,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rc)
 		return 0;
 	require(cfg.nrules && cfg.nrules <= RULE_MAX && cfg.npeers <= PEER_MAX);
-	require(cfg.ifname[STEER_LAN][0] && cfg.ifname[STEER_WAN][0] && cfg.socket[0] == '/');
+	require(cfg.ifname[STEER_LAN][0] && cfg.ifname[STEER_PORT(STEER_WAN, 0)][0] &&
+		cfg.socket[0] == '/');
 	for (unsigned int i = 0; i < cfg.nrules; i++) {
 		const struct rule *r = &cfg.rules[i];
 

@@ -102,7 +102,7 @@ for my $id (sort by_id keys %row) {
 		for my $name (split /\s*,\s*/, $group =~ s/:\s*/, /r) {
 			$name =~ s/^(?:and )?\s*|\s.*$//g;
 			next if $name eq '';
-			if ($name =~ m{^(unit|scenario)/\w+$}) {
+			if ($name =~ m{^(unit|scenario|bpf)/\w+$}) {
 				$where = "tests/$name.c";
 				push @missing, "$id: there is no $where" unless -e $where;
 				push @silent, "$id: $where does not say so"

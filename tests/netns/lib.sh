@@ -18,6 +18,7 @@
 #	B        the build directory
 #	FAMILY   4 or 6: addresses of the hosts' traffic
 #	LAB_BIN  where the lab's endpoint and emulator are, $B/lab
+#	LAB_LAN, LAB_WAN  interfaces of gateway_config, lan0 and wan0
 #	SANITIZED  when not empty, the daemons run without their sandbox: a sanitizer's run-time makes system
 #	         calls of its own
 #	SWITCH   when not empty, P-wan also has a switch around each appliance: packets can be made to miss it (miss)
@@ -43,7 +44,7 @@ lab_cleanup()
 	[ $tests_failed = 0 ] || lab_failed=1
 	[ ${#lab_pids[@]} = 0 ] || kill -KILL "${lab_pids[@]}" 2>/dev/null
 	wait 2>/dev/null
-	for ns in ha ga wan gb hb sa gc ra rb wa wb; do
+	for ns in ha ga wan gb hb sa gc ra rb wa wb wc wn; do
 		ip netns del $P-$ns 2>/dev/null
 	done
 	umount -l "$LAB/bpf" "$LAB/run" 2>/dev/null
@@ -361,7 +362,7 @@ gateway_config()
 	done
 	[ -e "$LAB/key" ] || "$B/longhaul" keygen "$LAB/key" || die "no key"
 	{
-		printf '[longhaul]\nlan = lan0\nwan = wan0\nnode = edge-%s\n' "$s"
+		printf '[longhaul]\nlan = %s\nwan = %s\nnode = edge-%s\n' "${LAB_LAN:-lan0}" "${LAB_WAN:-wan0}" "$s"
 		printf 'socket = %s\npool = 96M\n%s' "$RUN/gw-$s.sock" "$lines"
 		[ -n "$single" ] || printf '[peer edge-%s]\naddress = %s\nkey-file = %s\n' "$o" \
 			"$(addr "$o" 2 $family)" "$LAB/key"

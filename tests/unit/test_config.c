@@ -10,7 +10,7 @@ static void test_defaults(void **state)
 	(void)state;
 	assert_int_equal(parse(HEAD RULE), 0);
 	assert_string_equal(cfg.ifname[STEER_LAN], "l0");
-	assert_string_equal(cfg.ifname[STEER_WAN], "w0");
+	assert_string_equal(cfg.ifname[STEER_PORT(STEER_WAN, 0)], "w0");
 	assert_string_equal(cfg.socket, "/run/longhaul/longhaul.sock");
 	assert_int_equal(cfg.pool_bytes, 256 << 20);
 	assert_int_equal(cfg.max_conns, 16384);
@@ -97,7 +97,7 @@ static void test_everything(void **state)
 			       "key-file = /etc/longhaul/k\n"),
 			 0);
 	assert_string_equal(cfg.ifname[STEER_LAN], "l0");
-	assert_string_equal(cfg.ifname[STEER_WAN], "w0");
+	assert_string_equal(cfg.ifname[STEER_PORT(STEER_WAN, 0)], "w0");
 	assert_int_equal(cfg.if_line[STEER_WAN], 4);
 	assert_int_equal(cfg.pool_bytes, 1 << 30);
 	assert_int_equal(cfg.mode, AFXDP_GENERIC);
@@ -163,6 +163,20 @@ static void test_host_names(void **state)
 }
 
 /* "any" takes hosts of both families, an IPv4 prefix none of IPv6. */
+/* Several ports a side. */
+static void test_members(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("[longhaul]\nlan = l0 l1,l2\nwan = w0, interface-of-15\n" RULE), 0);
+	for (int m = 0; m < STEER_MEMBERS; m++) {
+		static const char *const lan[] = {"l0", "l1", "l2", ""};
+		static const char *const wan[] = {"w0", "interface-of-15", "", ""};
+
+		assert_string_equal(cfg.ifname[STEER_PORT(STEER_LAN, m)], lan[m]);
+		assert_string_equal(cfg.ifname[STEER_PORT(STEER_WAN, m)], wan[m]);
+	}
+}
+
 static void test_any(void **state)
 {
 	struct ip_addr v4, v6;
@@ -298,7 +312,7 @@ static void test_byte_order_mark_and_dos_lines(void **state)
 		parse("\xef\xbb\xbf[longhaul]\r\nlan = l0\r\nwan = w0\r\n[rule r]\r\nlan = any\r\n"
 		      "wan = ::1\r\npolicy = off\r\n"),
 		0);
-	assert_string_equal(cfg.ifname[STEER_WAN], "w0");
+	assert_string_equal(cfg.ifname[STEER_PORT(STEER_WAN, 0)], "w0");
 }
 
 int main(void)
@@ -308,6 +322,7 @@ int main(void)
 		cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_key_files),
 		cmocka_unit_test(test_host_names),
+		cmocka_unit_test(test_members),
 		cmocka_unit_test(test_any),
 		cmocka_unit_test(test_disjoint_rules),
 		cmocka_unit_test(test_atomic),

@@ -101,6 +101,12 @@ static const struct {
 	{"[longhaul]\nlan = averyverylonginterface\nwan = w0\n" RULE,
 	 "t.conf:2: lan 'averyverylonginterface' is too long"},
 	{"[longhaul]\nlan = l0\nwan = l0\n" RULE, "t.conf:3: lan and wan are the same interface"},
+	{"[longhaul]\nlan = l0, l1\nwan = w0 l1\n" RULE,
+	 "t.conf:3: lan and wan are the same interface 'l1'"},
+	{"[longhaul]\nlan = l0 l1 l0\nwan = w0\n" RULE, "t.conf:2: interface 'l0' is named twice"},
+	{"[longhaul]\nlan = l0 l1 l2 l3 l4\nwan = w0\n" RULE, "name at most 4 interfaces"},
+	{"[longhaul]\nlan = l0 interface-of-16b\nwan = w0\n" RULE, "is too long for an interface"},
+	{"[longhaul]\nlan = ,\nwan = w0\n" RULE, "t.conf:2: lan ',' is empty"},
 	/* rules */
 	{HEAD "[rule r]\nlan = 10.1.0.0/33\nwan = any\n",
 	 "t.conf:5: lan '10.1.0.0/33' holds '10.1.0.0/33' with a bad prefix length; write 0 to 32"},

@@ -469,7 +469,7 @@ static void test_table(void **state)
 static void test_dropped(void **state)
 {
 	(void)state;
-	h.sample.port[STEER_WAN].name = "wan0";
+	strcpy(h.sample.port[STEER_WAN].name, "wan0");
 	for (int i = 0; i < 20; i++) {
 		h.sample.n.tx[STEER_WAN] += 100000;
 		h.sample.n.tx_dropped[STEER_WAN] += 5; /* 0.005 % */
@@ -490,7 +490,7 @@ static void test_dropped(void **state)
 	go_on(45, 0, 0);
 	only(HEALTH_COUNT);
 	/* what the LAN port drops is not answered, which is no second fault */
-	h.sample.port[STEER_LAN].name = "lan0";
+	strcpy(h.sample.port[STEER_LAN].name, "lan0");
 	h.sample.n.tx[STEER_LAN] += 100;
 	h.sample.n.tx_dropped[STEER_LAN] += 100;
 	h.sample.scan.silent = 1;

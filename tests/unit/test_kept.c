@@ -122,14 +122,14 @@ static void test_ports(void **state)
 	assert_false(kept_strips(&k, &cfg, STEER_LAN));
 	k.vlan_strip[STEER_LAN] = true;
 	assert_true(kept_strips(&k, &cfg, STEER_LAN));
-	assert_false(kept_strips(&k, &cfg, STEER_WAN));
+	assert_false(kept_strips(&k, &cfg, STEER_PORT(STEER_WAN, 0)));
 	snprintf(cfg.ifname[STEER_LAN], IF_NAMESIZE, "w0");
-	snprintf(cfg.ifname[STEER_WAN], IF_NAMESIZE, "l0");
+	snprintf(cfg.ifname[STEER_PORT(STEER_WAN, 0)], IF_NAMESIZE, "l0");
 	assert_false(kept_strips(&k, &cfg, STEER_LAN));
-	assert_true(kept_strips(&k, &cfg, STEER_WAN));
+	assert_true(kept_strips(&k, &cfg, STEER_PORT(STEER_WAN, 0)));
 	later = k;
 	later.host_boot.bytes[0] ^= 1;
-	assert_false(kept_strips(&later, &cfg, STEER_WAN));
+	assert_false(kept_strips(&later, &cfg, STEER_PORT(STEER_WAN, 0)));
 }
 
 int main(void)

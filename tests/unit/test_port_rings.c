@@ -70,7 +70,7 @@ static void ring_from_kernel(struct xsk_ring_cons *r, void *ring, uint32_t size,
 
 static int begin(void **state)
 {
-	struct port *lan = &k.x.port[STEER_LAN];
+	struct port *lan = &k.x.port[STEER_PORT(STEER_LAN, 0)];
 
 	(void)state;
 	memset(&k, 0, sizeof(k));
@@ -83,6 +83,7 @@ static int begin(void **state)
 	ring_to_kernel(&k.q.fill, k.fill_ring, 2 * CHUNKS, &k.fill_prod, &k.fill_cons);
 	ring_from_kernel(&k.q.rx, k.rx_ring, CHUNKS, &k.rx_prod, &k.rx_cons);
 	ring_from_kernel(&k.q.comp, k.comp_ring, CHUNKS, &k.comp_prod, &k.comp_cons);
+	k.x.have = 1u << STEER_PORT(STEER_LAN, 0);
 	lan->q = &k.q;
 	lan->nq = 1;
 	lan->nchunks = CHUNKS;
@@ -186,7 +187,7 @@ static void test_late_release(void **state)
 	for (uint32_t i = 0; i < CHUNKS; i++)
 		assert_true(kernel_rx());
 	assert_int_equal(rx(CHUNKS), CHUNKS);
-	assert_int_equal(k.x.stats.rx_fill_full[STEER_LAN], 0);
+	assert_int_equal(k.x.port[0].n.rx_fill_full, 0);
 	all_there();
 }
 
@@ -202,9 +203,9 @@ static void test_no_release(void **state)
 	}
 	assert_int_equal(n, CHUNKS);
 	assert_int_equal(k.rx_prod - k.rx_cons, CHUNKS);
-	assert_true(k.x.stats.rx_fill_full[STEER_LAN] > 0);
+	assert_true(k.x.port[0].n.rx_fill_full > 0);
 	all_there();
-	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 0);
+	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 0);
 }
 
 /* A chunk that finds no room waits for the next time. */
@@ -258,7 +259,7 @@ static void test_random(void **state)
 	}
 	assert_true(dropped > 0);
 	all_there();
-	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 0);
+	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 0);
 }
 
 /* Addresses that are not this socket's, and frames that do not end in their chunk. */
@@ -279,15 +280,15 @@ static void test_foreign(void **state)
 		assert_true(kernel_rx());
 		kernel_release();
 		assert_int_equal(rx(CHUNKS), 1);
-		assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], i + 1);
+		assert_int_equal(k.x.port[0].n.rx_bad_chunk, i + 1);
 	}
 	assert_true(kernel_take(&mine));
 	k.has[mine / AFXDP_CHUNK] = 0;
 	show(mine + 256, AFXDP_CHUNK - 255, 0);
 	kernel_release();
 	assert_int_equal(rx(CHUNKS), 0);
-	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 6);
-	assert_int_equal(k.x.stats.rx[STEER_LAN], 5);
+	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 6);
+	assert_int_equal(k.x.port[0].n.rx, 5);
 	all_there();
 }
 
@@ -302,7 +303,7 @@ static void test_twice(void **state)
 	show(d->addr, d->len, 0);
 	assert_true(kernel_rx());
 	assert_int_equal(rx(CHUNKS), 2);
-	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 1);
+	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 1);
 	kernel_release();
 	all_there();
 }
@@ -327,9 +328,9 @@ static void test_bad_part(void **state)
 		assert_true(kernel_rx());
 		assert_int_equal(rx(CHUNKS), 1);
 		kernel_release();
-		assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], bad + 1);
+		assert_int_equal(k.x.port[0].n.rx_bad_chunk, bad + 1);
 	}
-	assert_int_equal(k.x.stats.rx_too_long[STEER_LAN], 0);
+	assert_int_equal(k.x.port[0].n.rx_too_long, 0);
 	all_there();
 }
 
@@ -412,8 +413,8 @@ static void test_joined(void **state)
 	}
 	assert_true(where[0] >= CHUNKS);
 	assert_true(where[1] >= 3 * CHUNKS);
-	assert_int_equal(k.x.stats.rx[STEER_LAN], 6 * CHUNKS);
-	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 0);
+	assert_int_equal(k.x.port[0].n.rx, 6 * CHUNKS);
+	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 0);
 	k.next = k.seen = 0;
 	all_there();
 }
@@ -433,7 +434,7 @@ static void kernel_tx_release(void)
 /* What is refused is said, and no chunk goes astray. */
 static void test_tx_refused(void **state)
 {
-	struct port *lan = &k.x.port[STEER_LAN];
+	struct port *lan = &k.x.port[STEER_PORT(STEER_LAN, 0)];
 	uint8_t frame[LEN] = {0};
 	uint32_t n;
 
@@ -443,24 +444,24 @@ static void test_tx_refused(void **state)
 	for (n = 0; afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0) == 0; n++)
 		assert_true(n < CHUNKS);
 	assert_int_equal(n, CHUNKS);
-	assert_int_equal(k.x.stats.tx_full[STEER_LAN], 1);
+	assert_int_equal(k.x.port[0].n.tx_full, 1);
 	assert_int_equal(afxdp_room(&k.x, STEER_LAN), 0);
 	assert_true(afxdp_flush(&k.x));
 	kernel_tx();
 	assert_int_equal(afxdp_room(&k.x, STEER_LAN), 0);
 	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), -EAGAIN);
-	assert_int_equal(k.x.stats.tx_full[STEER_LAN], 2);
+	assert_int_equal(k.x.port[0].n.tx_full, 2);
 	assert_int_equal(lan->nfree, CHUNKS);
 	kernel_tx_release();
 	assert_int_equal(afxdp_room(&k.x, STEER_LAN), CHUNKS);
 	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), 0);
-	assert_int_equal(k.x.stats.tx[STEER_LAN], CHUNKS + 1);
+	assert_int_equal(k.x.port[0].n.tx, CHUNKS + 1);
 }
 
 /* Completions of what was not on its way are not believed. */
 static void test_tx_twice(void **state)
 {
-	struct port *lan = &k.x.port[STEER_LAN];
+	struct port *lan = &k.x.port[STEER_PORT(STEER_LAN, 0)];
 	uint8_t frame[LEN] = {0};
 
 	(void)state;
@@ -473,7 +474,7 @@ static void test_tx_twice(void **state)
 	k.comp_ring[k.comp_prod++ % CHUNKS] = 0;
 	afxdp_flush(&k.x);
 	assert_int_equal(lan->nfree, CHUNKS);
-	assert_int_equal(k.x.stats.tx_bad_chunk[STEER_LAN], 2);
+	assert_int_equal(k.x.port[0].n.tx_bad_chunk, 2);
 }
 
 int main(void)
