@@ -47,12 +47,14 @@
 #define USER_MS	  10u	/* of the kernel's clock_t */
 
 /**
- * struct station - one MAC address.
+ * struct station - one MAC address in one VLAN.
+ * @vid:   0 for untagged frames
  * @seen:  [member] -> when a frame from it came in there, ms, 0: never
  * @asked: when the bridge was asked, ms
  */
 struct station {
 	uint8_t mac[ETH_ALEN];
+	uint16_t vid;
 	uint64_t seen[STEER_MEMBERS], asked;
 };
 
@@ -107,28 +109,43 @@ static uint64_t latest(const struct station *s)
 	return t;
 }
 
-/* The place of @mac, perhaps a new one. */
-static struct station *find(struct fdb *f, const uint8_t *mac)
+/* Where the IP header begins; @vid: 0 for an untagged frame. */
+static uint32_t ip_at(const uint8_t *data, uint32_t len, uint16_t *vid)
 {
-	struct station *bucket =
-		&f->station[XXH3_64bits(mac, ETH_ALEN) % (ADDRESSES / WAYS) * WAYS];
+	*vid = 0;
+	if (len < ETH_HLEN + 4 || get_be16(data + 12) != ETH_P_8021Q)
+		return ETH_HLEN;
+	*vid = get_be16(data + ETH_HLEN) & 0xfff;
+	return ETH_HLEN + 4;
+}
+
+/* The place of @mac in @vid, perhaps a new one. */
+static struct station *find(struct fdb *f, const uint8_t *mac, uint16_t vid)
+{
+	uint64_t h = XXH3_64bits_withSeed(mac, ETH_ALEN, vid);
+	struct station *bucket = &f->station[h % (ADDRESSES / WAYS) * WAYS];
 	struct station *oldest = bucket;
 
 	for (unsigned int i = 0; i < WAYS; i++) {
-		if (!memcmp(bucket[i].mac, mac, ETH_ALEN))
+		if (!memcmp(bucket[i].mac, mac, ETH_ALEN) && bucket[i].vid == vid)
 			return &bucket[i];
 		if (latest(&bucket[i]) < latest(oldest))
 			oldest = &bucket[i];
 	}
 	memset(oldest, 0, sizeof(*oldest));
 	memcpy(oldest->mac, mac, ETH_ALEN);
+	oldest->vid = vid;
 	return oldest;
 }
 
 void fdb_learn(struct fdb *f, unsigned int member, const uint8_t *data, uint32_t len)
 {
-	if (len >= ETH_HLEN)
-		find(f, data + ETH_ALEN)->seen[member] = f->now;
+	uint16_t vid;
+
+	if (len < ETH_HLEN)
+		return;
+	(void)ip_at(data, len, &vid);
+	find(f, data + ETH_ALEN, vid)->seen[member] = f->now;
 }
 
 /* ---- what the kernel knows ---- */
@@ -283,7 +300,7 @@ static bool ask_bridge(struct fdb *f, const struct port *ports, struct station *
 }
 
 /* Its members may be ports of different bridges. */
-static void ask_bridges(struct fdb *f, const struct port *ports, struct station *s, uint16_t vid)
+static void ask_bridges(struct fdb *f, const struct port *ports, struct station *s)
 {
 	s->asked = f->now;
 	for (unsigned int i = 0; i < STEER_MEMBERS; i++) {
@@ -291,23 +308,14 @@ static void ask_bridges(struct fdb *f, const struct port *ports, struct station 
 
 		for (unsigned int k = 0; k < i; k++)
 			first &= ports[k].bridge != ports[i].bridge;
-		/* untagged frames have a VLAN of their own in a bridge with VLANs, mostly 1 */
-		if (first && !ask_bridge(f, ports, s, ports[i].bridge, vid) && !vid)
-			(void)ask_bridge(f, ports, s, ports[i].bridge, 1);
+		/* a bridge that filters no VLANs has all in 0; in one that does, untagged frames
+		 * have a VLAN of their own, mostly 1 */
+		if (first && !ask_bridge(f, ports, s, ports[i].bridge, s->vid))
+			(void)ask_bridge(f, ports, s, ports[i].bridge, s->vid ? 0 : 1);
 	}
 }
 
 /* ---- the choice ---- */
-
-/* Where the IP header begins; @vid: 0 for an untagged frame. */
-static uint32_t ip_at(const uint8_t *data, uint32_t len, uint16_t *vid)
-{
-	*vid = 0;
-	if (len < ETH_HLEN + 4 || get_be16(data + 12) != ETH_P_8021Q)
-		return ETH_HLEN;
-	*vid = get_be16(data + ETH_HLEN) & 0xfff;
-	return ETH_HLEN + 4;
-}
 
 /* Of the addresses, the UDP source port and the queue pair: the same for all frames of one
  * direction of a connection. */
@@ -327,14 +335,14 @@ static uint64_t flow_hash(const uint8_t *data, uint32_t len, uint32_t ip)
 
 unsigned int fdb_member(struct fdb *f, const struct port *ports, const uint8_t *data, uint32_t len)
 {
-	struct station *s = find(f, data);
-	unsigned int usable = 0, seen = 0, n;
-	uint64_t last = latest(s);
 	uint16_t vid;
 	uint32_t ip = ip_at(data, len, &vid);
+	struct station *s = find(f, data, vid);
+	unsigned int usable = 0, seen = 0, n;
+	uint64_t last = latest(s);
 
 	if (f->now - last > ASK_MS && f->now - s->asked > ASK_MS) {
-		ask_bridges(f, ports, s, vid);
+		ask_bridges(f, ports, s);
 		last = latest(s);
 	}
 	for (unsigned int m = 0; m < STEER_MEMBERS; m++) {

@@ -60,11 +60,14 @@ static void forget(void)
 			;
 }
 
+/* VLAN of what comes and leaves. */
+static uint32_t tag = NO_TAG;
+
 /* A frame from there to here comes in by WAN port @i. */
 static void comes(struct afxdp *x, int i)
 {
 	uint8_t frame[BUF];
-	uint32_t len = make(frame, STEER_WAN, 100, 0, NO_TAG);
+	uint32_t len = make(frame, STEER_WAN, 100, 0, tag);
 	struct seen s = {0};
 
 	memcpy(frame, here, 6);
@@ -74,14 +77,27 @@ static void comes(struct afxdp *x, int i)
 	assert_int_equal(s.side, STEER_WAN);
 }
 
+static bool v6;
+
 static uint32_t to_there(uint8_t *frame, uint8_t flow)
 {
-	uint32_t len = make(frame, STEER_LAN, 100, 0, NO_TAG);
+	const struct steer_frame six = {
+		.src = "fd00::1", .dst = "fd00::2", .vlan = {tag}, .len = 120};
+	uint32_t len =
+		v6 ? steer_frame_build(frame, &six, NULL) : make(frame, STEER_LAN, 100, 0, tag);
 
 	memcpy(frame, there, 6);
 	memcpy(frame + 6, here, 6);
-	frame[ETH_HLEN + 20 + 8 + 7] = flow; /* the last byte of the QPN */
+	/* the last byte of the QPN */
+	frame[ETH_HLEN + (tag == NO_TAG ? 0 : 4) + (v6 ? 40 : 20) + 8 + 7] = flow;
 	return len;
+}
+
+/* Received are @n bytes of @back. The kernel takes tags out. */
+static bool same(ssize_t n, const uint8_t *back, const uint8_t *frame, uint32_t len)
+{
+	return (n == (ssize_t)len || n == (ssize_t)len - 4) &&
+	       !memcmp(back + n - 60, frame + len - 60, 60);
 }
 
 /* By which WAN port a frame of connection @flow leaves. */
@@ -97,8 +113,7 @@ static int leaves(struct afxdp *x, uint8_t flow)
 	for (;;) {
 		assert_true(poll(p, 2, (int)(FOREVER / 1000000)) > 0);
 		for (int i = 0; i < 2; i++)
-			if (recv(peer[i], back, sizeof(back), 0) == (ssize_t)len &&
-			    !memcmp(back, frame, len))
+			if (same(recv(peer[i], back, sizeof(back), 0), back, frame, len))
 				return i;
 	}
 }
@@ -140,14 +155,28 @@ static void learned(void **state)
 	afxdp_close(x);
 }
 
-/* A bond: it comes in by both. The connections spread, each keeps its port. */
-static void spread(void **state)
+/* In each VLAN it may be behind another one. */
+static void vlans_apart(void **state)
 {
 	struct afxdp_config cfg = members();
 	struct afxdp *x = open_port(&cfg);
-	int by[2] = {0};
 
 	(void)state;
+	comes(x, 1);
+	tag = 100;
+	comes(x, 0);
+	for (uint8_t flow = 0; flow < 8; flow++)
+		assert_int_equal(leaves(x, flow), 0);
+	tag = NO_TAG;
+	for (uint8_t flow = 0; flow < 8; flow++)
+		assert_int_equal(leaves(x, flow), 1);
+	afxdp_close(x);
+}
+
+static void spreads(struct afxdp *x)
+{
+	int by[2] = {0};
+
 	for (uint8_t flow = 0; flow < 64; flow++) {
 		int first;
 
@@ -160,6 +189,22 @@ static void spread(void **state)
 		assert_int_equal(leaves(x, flow), first);
 	}
 	assert_true(by[0] > 8 && by[1] > 8);
+}
+
+/* A bond: it comes in by both. The connections spread, each keeps its port. */
+static void spread(void **state)
+{
+	struct afxdp_config cfg = members();
+	struct afxdp *x = open_port(&cfg);
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		v6 = i & 1;
+		tag = i & 2 ? 100 : NO_TAG;
+		spreads(x);
+	}
+	v6 = false;
+	tag = NO_TAG;
 	afxdp_close(x);
 }
 
@@ -187,6 +232,10 @@ static void bridged(void **state)
 		afxdp_rx(x, 1, keep, &(struct seen){0});
 		for (uint8_t flow = 0; flow < 8; flow++)
 			assert_int_equal(leaves(x, flow), i);
+		tag = 100; /* this bridge looks at no tags */
+		for (uint8_t flow = 0; flow < 8; flow++)
+			assert_int_equal(leaves(x, flow), i);
+		tag = NO_TAG;
 	}
 	afxdp_close(x);
 }
@@ -282,8 +331,9 @@ static void absent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_MEMBERS(learned), ON_MEMBERS(spread),  ON_MEMBERS(bridged),
-		ON_MEMBERS(carrier), ON_MEMBERS(dropped), ON_MEMBERS(absent),
+		ON_MEMBERS(learned), ON_MEMBERS(vlans_apart), ON_MEMBERS(spread),
+		ON_MEMBERS(bridged), ON_MEMBERS(carrier),     ON_MEMBERS(dropped),
+		ON_MEMBERS(absent),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
