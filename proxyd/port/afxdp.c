@@ -425,9 +425,9 @@ int afxdp_check(const struct afxdp *x, unsigned int *port)
 bool afxdp_gone(const struct afxdp *x, enum steer_side side)
 {
 	port_each (x, p)
-		if (x->port[p].side == side && netif_check(&x->port[p].nif) == -ENODEV)
-			return true;
-	return false;
+		if (x->port[p].side == side && netif_check(&x->port[p].nif) != -ENODEV)
+			return false;
+	return true;
 }
 
 bool afxdp_down(const struct afxdp *x, unsigned int port)

@@ -257,7 +257,7 @@ bool afxdp_members(const struct afxdp *x);
 /** afxdp_longest - bytes of the longest frame that left on that side since the latest call. */
 uint32_t afxdp_longest(struct afxdp *x, enum steer_side side);
 
-/** afxdp_gone - whether one of that side's interfaces was removed or renamed. */
+/** afxdp_gone - whether all of that side's interfaces were removed or renamed. */
 bool afxdp_gone(const struct afxdp *x, enum steer_side side);
 
 /** afxdp_restores - whether closing gives something back to an interface, which needs
