@@ -383,6 +383,8 @@ static void start(struct script *s)
 	near->len = far->len = 48;
 	s->rule.peer = s->single ? PEER_NONE : 0;
 	s->r = rig_create(&s->cfg, &s->rule);
+	if (!s->w->undone)
+		undone_watch(NULL);
 	engine_peer_features(s->r->e, 0, s->features);
 	s->t0 = s->r->now;
 	s->started = true;

@@ -14,12 +14,14 @@
  * struct script_world - what a script leaves open, so that it must hold for all of it.
  * @psn_base: the PSN that the script calls 0; @msn_base: the MSN that it calls 0
  * @vlan: the tag (with its priority) of every frame, FRAME_VLAN_NONE for none
+ * @undone: look whether each batch could be undone (tests/lab/model/undone.h); that takes time
  */
 struct script_world {
 	const char *name;
 	uint32_t psn_base, msn_base;
 	bool ip6;
 	uint16_t vlan;
+	bool undone;
 };
 
 /** script_load - the text of the file at @path; free() it. NULL when it cannot be read. */

@@ -102,6 +102,8 @@ void script_after(struct script *s)
 		r->nrep = s->rep_stamped = keep;
 	if (bad)
 		script_fail(s, "invariant: %s", bad);
+	if (undone_bad())
+		script_fail(s, "%s", undone_bad());
 }
 
 /* Nothing may be waiting that no line expected. */

@@ -138,6 +138,7 @@ void line_act(struct script *s, struct tokens *t)
 		uint64_t since = r->now;
 
 		r->now += token_duration(s, t, "how long");
+		undone_cancel(); /* of this nothing is noted, for it makes no difference */
 		engine_stood_still(r->e, since, r->now);
 		return; /* what came meanwhile is looked at before the timers */
 	}

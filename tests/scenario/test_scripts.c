@@ -19,15 +19,15 @@
 #define ERR_SIZE    4096
 
 static const struct script_world worlds[] = {
-	{"PSN 0x000100, MSN 0x000010, IPv4", 0x000100, 0x000010, false, FRAME_VLAN_NONE},
-	{"PSN 0x000100, MSN 0x000010, IPv6", 0x000100, 0x000010, true, FRAME_VLAN_NONE},
-	{"PSN 0x000100, MSN 0x000010, IPv4, VLAN 7", 0x000100, 0x000010, false, 0x6007},
-	{"PSN 0x7ffff8, MSN 0x7ffffd, IPv4", 0x7ffff8, 0x7ffffd, false, FRAME_VLAN_NONE},
-	{"PSN 0x7ffff8, MSN 0x7ffffd, IPv6", 0x7ffff8, 0x7ffffd, true, FRAME_VLAN_NONE},
-	{"PSN 0x7ffff8, MSN 0x7ffffd, IPv4, VLAN 7", 0x7ffff8, 0x7ffffd, false, 0x6007},
-	{"PSN 0xfffff8, MSN 0xfffffd, IPv4", 0xfffff8, 0xfffffd, false, FRAME_VLAN_NONE},
-	{"PSN 0xfffff8, MSN 0xfffffd, IPv6", 0xfffff8, 0xfffffd, true, FRAME_VLAN_NONE},
-	{"PSN 0xfffffe, MSN 0xfffffd, IPv6, VLAN 7", 0xfffffe, 0xfffffd, true, 0x6007},
+	{"PSN 0x000100, MSN 0x000010, IPv4", 0x000100, 0x000010, false, FRAME_VLAN_NONE, true},
+	{"PSN 0x000100, MSN 0x000010, IPv6", 0x000100, 0x000010, true, FRAME_VLAN_NONE, false},
+	{"PSN 0x000100, MSN 0x000010, IPv4, VLAN 7", 0x000100, 0x000010, false, 0x6007, false},
+	{"PSN 0x7ffff8, MSN 0x7ffffd, IPv4", 0x7ffff8, 0x7ffffd, false, FRAME_VLAN_NONE, false},
+	{"PSN 0x7ffff8, MSN 0x7ffffd, IPv6", 0x7ffff8, 0x7ffffd, true, FRAME_VLAN_NONE, false},
+	{"PSN 0x7ffff8, MSN 0x7ffffd, IPv4, VLAN 7", 0x7ffff8, 0x7ffffd, false, 0x6007, false},
+	{"PSN 0xfffff8, MSN 0xfffffd, IPv4", 0xfffff8, 0xfffffd, false, FRAME_VLAN_NONE, false},
+	{"PSN 0xfffff8, MSN 0xfffffd, IPv6", 0xfffff8, 0xfffffd, true, FRAME_VLAN_NONE, false},
+	{"PSN 0xfffffe, MSN 0xfffffd, IPv6, VLAN 7", 0xfffffe, 0xfffffd, true, 0x6007, false},
 };
 #define WORLDS (sizeof(worlds) / sizeof(worlds[0]))
 

@@ -10,7 +10,7 @@
  * FAULT by a kill. The instant of a kill is not repeatable.
  *
  * Besides, for one batch in WATCH_EVERY it is checked that an undo would restore every byte that is
- * referred to: this finds any store that was not noted before (store/undo.h).
+ * referred to (tests/lab/model/undone.h).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -21,11 +21,11 @@
 #include <unistd.h>
 
 #include "engine/core/state.h"
-#include "engine/learn/learn.h"
 #include "store/pool_priv.h"
+#include "tests/lab/model/undone.h"
 #include "tests/scenario/world_priv.h"
 
-#define WATCH_EVERY 1000u
+#define WATCH_EVERY 50u
 #define KILL_US	    300 /* a kill that is due comes within this */
 
 uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched;
@@ -45,14 +45,13 @@ struct crash_side {
 	int fd;
 	uint8_t *said;
 	size_t len, room;
-	uint8_t *before, *after; /* copies of the arena, for the batch that is looked at */
-	bool looking;		 /* at it: @before is there */
-	uint64_t batches;
-	size_t size; /* of them */
+	uint8_t *after; /* a copy of the arena, in which the batch is undone */
+	size_t size;	/* of it */
 };
 
 struct crash {
 	struct crash_side side[2];
+	uint64_t batches;
 };
 
 static void say(struct crash_side *c, enum said kind, uint32_t port, const void *data, uint32_t len)
@@ -162,27 +161,16 @@ static void copy(uint8_t *to, const struct engine *e)
 	memcpy(to + log, base + log, data + (size_t)e->pool->fresh * POOL_BLOCK - log);
 }
 
-/* Both copies are there. */
-static bool copies(struct crash_side *c, const struct engine *e)
-{
-	uint8_t **at[] = {&c->before, &c->after};
-
-	c->size = e->arena.size;
-	for (int i = 0; i < 2; i++) {
-		void *p = *at[i] ? *at[i]
-				 : mmap(NULL, c->size, PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (p == MAP_FAILED)
-			return false;
-		*at[i] = p;
-	}
-	return true;
-}
-
 /* Undo the batch of @e in its copy @after. */
 static bool undone(struct crash_side *c, const struct engine *e)
 {
+	if (!c->after) {
+		c->size = e->arena.size;
+		c->after = mmap(NULL, c->size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	}
+	if (c->after == MAP_FAILED)
+		return false;
 	copy(c->after, e);
 	return undo_apply((struct undo *)(c->after + ((uint8_t *)e->undo - e->arena.base)));
 }
@@ -194,13 +182,13 @@ static void adopt(struct world *w, int side)
 	uint32_t faulted = 0;
 	const char *why;
 
-	if (copies(c, e) && undone(c, e))
+	undone_cancel(); /* of either engine */
+	if (undone(c, e))
 		faulted = lanes((void *)(c->after + e->at.flows), e->nflows, LANE_FAULT);
 	c->len = 0;
 	world_kills++;
 	engine_destroy(e);
 	e = w->engine[side] = world_adopt(w, side, c->fd, &why);
-	c->looking = false; /* also if undoing began it: then the new configuration came */
 	if (!e) {
 		w->violation = why;
 		return;
@@ -288,119 +276,26 @@ void world_tick(struct world *w, int side)
 
 static struct world *watched;
 
-struct region {
-	const char *name;
-	const void *at;
-	size_t len, each;
-};
-
-/* Where @at lies, for the message. */
-static const char *place(const struct engine *e, size_t at)
-{
-	static char text[160];
-	const uint8_t *base = e->arena.base, *p = base + at;
-	size_t n = e->nflows;
-	const struct region r[] = {
-		{"engine", e, sizeof(*e), sizeof(*e)},
-		{"flow", e->flows, n * sizeof(struct flow), sizeof(struct flow)},
-		{"match", e->match, MATCH_SLOTS * sizeof(*e->match), sizeof(*e->match)},
-		{"cm", e->cm, cm_table_bytes(e->cfg.max_conns), 1},
-		{"pool", e->pool, e->pool->data, sizeof(struct block)},
-		{"block", block_ptr(e->pool, 0), (size_t)e->pool->blocks * POOL_BLOCK, POOL_BLOCK},
-	};
-
-	for (size_t i = 0; i < sizeof(r) / sizeof(r[0]); i++)
-		if (p >= (const uint8_t *)r[i].at && p < (const uint8_t *)r[i].at + r[i].len) {
-			size_t off = (size_t)(p - (const uint8_t *)r[i].at);
-
-			snprintf(text, sizeof(text), "not noted: %s %zu, byte %zu", r[i].name,
-				 off / r[i].each, off % r[i].each);
-			return text;
-		}
-	snprintf(text, sizeof(text),
-		 "not noted: byte %zu (table %td wheel %td reads %td order %td accepted %td)", at,
-		 (uint8_t *)e->table - base, (uint8_t *)e->wheel - base, (uint8_t *)e->reads - base,
-		 (uint8_t *)e->order - base, (uint8_t *)e->accepted - base);
-	return text;
-}
-
-/* Bytes of page @page of the pool that somebody refers to, as the pool was: a map of 16 bytes each
- * would be exact; here all or nothing, and that of open logs nothing. */
-static bool referred(const struct pool *was, uint32_t i, uint32_t page)
-{
-	const struct block *b = &was->block[i];
-
-	switch (b->use) {
-	case BLOCK_LOG:
-		return true;
-	case BLOCK_PAGES:
-		return b->pages & 1u << page || !(b->dirty & 1u << page);
-	default:
-		return false;
-	}
-}
-
-static const char *compare(struct engine *e, const uint8_t *was, uint8_t *is)
-{
-	const uint8_t *base = e->arena.base;
-	size_t pool = (size_t)((uint8_t *)e->pool - base), data = pool + e->pool->data;
-	const struct pool *p = (const struct pool *)(was + pool);
-	size_t from = (size_t)((uint8_t *)e->undo - base) + sizeof(struct undo) + e->undo->size;
-	size_t slots = pool + offsetof(struct pool, slot), notes = pool + e->pool->notes;
-	size_t tags = (size_t)((const uint8_t *)e->tags - base);
-	size_t echo = (size_t)((const uint8_t *)e->echo - base);
-
-	/* the next process makes these anew (create.c) */
-	memcpy(is + tags, was + tags, sizeof(e->tags));
-	memcpy(is + echo, was + echo, echo_bytes());
-	/* these say nothing but that something was noted */
-	memcpy(is + slots, was + slots, sizeof(p->slot));
-	memcpy(is + notes, was + notes, data - notes);
-	for (size_t at = from; at < data; at++)
-		if (was[at] != is[at])
-			return place(e, at);
-	for (uint32_t i = 0; i < p->fresh; i++)
-		for (uint32_t n = 0; n < PAGES; n++) {
-			size_t at = data + (size_t)i * POOL_BLOCK + (size_t)n * POOL_PAGE;
-
-			if (!referred(p, i, n) || !memcmp(was + at, is + at, POOL_PAGE))
-				continue;
-			while (was[at] == is[at])
-				at++;
-			return place(e, at);
-		}
-	return NULL;
-}
-
-static void look(struct crash_side *c, struct engine *e)
-{
-	if (!undone(c, e))
-		watched->violation = "a batch cannot be undone";
-	else if (!watched->violation)
-		watched->violation = compare(e, c->before, c->after);
-	world_watched++;
-	c->looking = false;
-}
-
 static void on_commit(struct undo *u, bool before)
 {
-	struct crash_side *c = NULL;
 	struct engine *e = NULL;
+	int side;
 
-	for (int s = 0; watched && s < 2; s++)
-		if (watched->engine[s] && watched->engine[s]->undo == u) {
-			c = &watched->crash->side[s];
-			e = watched->engine[s];
-		}
-	if (!c)
+	for (side = 0; watched && side < 2 && !e; side++)
+		if (watched->engine[side] && watched->engine[side]->undo == u)
+			e = watched->engine[side];
+	if (!e)
 		return;
 	busy = 1;
-	if (!before && ++c->batches % WATCH_EVERY == 0) {
-		c->looking = copies(c, e);
-		if (c->looking)
-			copy(c->before, e);
-	} else if (before && c->looking) {
-		look(c, e);
+	if (!before) {
+		if (++watched->crash->batches % WATCH_EVERY == 0)
+			world_watched += undone_begin(e);
+	} else if (undone_looks(e)) {
+		const char *bad = undone_end(e);
+
+		if (bad && !watched->violation)
+			watched->violation = bad;
+		undone_cancel();
 	}
 	busy = 0;
 }
@@ -441,11 +336,10 @@ void world_crash_exit(struct world *w)
 		return;
 	setitimer(ITIMER_REAL, &none, NULL);
 	watched = NULL;
+	undone_cancel();
 	for (int s = 0; s < 2; s++) {
 		close(w->crash->side[s].fd);
 		free(w->crash->side[s].said);
-		if (w->crash->side[s].before)
-			munmap(w->crash->side[s].before, w->crash->side[s].size);
 		if (w->crash->side[s].after)
 			munmap(w->crash->side[s].after, w->crash->side[s].size);
 	}

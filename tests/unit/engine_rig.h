@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One engine driven by hand. Two hosts: the near one on the LAN side, 10.1.0.1 with QP 0x11, and
+ * One engine driven by hand, each batch of which can be undone (tests/lab/model/undone.h). Two hosts: the near one on the LAN side, 10.1.0.1 with QP 0x11, and
  * the far one beyond the WAN, 10.2.0.1 with QP 0x22. Packets are written as hexadecimal text from
  * the BTH to the end of the payload; the headers before it and the ICRC behind it are added,
  * without the builder that is under test. What the engine sends is compared in the same notation.
@@ -28,6 +28,7 @@
 #include <cmocka.h>
 
 #include "tests/lab/model/sealed.h"
+#include "tests/lab/model/undone.h"
 #include "engine/engine.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -112,6 +113,7 @@ static void rig_sink_event(void *ctx, const struct engine_event *ev)
 static inline struct rig *rig_create(const struct engine_config *cfg, const struct rule *rule)
 {
 	struct rig *r = calloc(1, sizeof(*r));
+	struct engine_config c = *cfg;
 	struct engine_sink sink = {
 		.ctx = r, .tx = rig_sink_tx, .report = rig_sink_report, .event = rig_sink_event};
 
@@ -122,8 +124,10 @@ static inline struct rig *rig_create(const struct engine_config *cfg, const stru
 	assert_non_null(r->rep);
 	r->now = 1000000000;
 	r->host[NEAR] = r->host[FAR] = 1;
-	r->e = engine_create(cfg, &sink, r->now);
+	c.undo = true;
+	r->e = engine_create(&c, &sink, r->now);
 	assert_non_null(r->e);
+	undone_watch(r->e);
 	engine_rules(r->e, rule, 1, r->now);
 	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_OWN);
 	engine_peer_event(r->e, 0, PEER_UP, r->now);
@@ -132,6 +136,7 @@ static inline struct rig *rig_create(const struct engine_config *cfg, const stru
 
 static inline void rig_destroy(struct rig *r)
 {
+	undone_watch(NULL);
 	engine_destroy(r->e);
 	free(r->out);
 	free(r->rep);
@@ -213,6 +218,8 @@ static inline void rig_check(struct rig *r)
 
 	if (bad)
 		fail_msg("invariant: %s", bad);
+	if (undone_bad())
+		fail_msg("%s", undone_bad());
 }
 
 /* What comes from afar of a lane that is sealed the peer has sealed. */

@@ -12,6 +12,7 @@
 /** records_take - all that are left, into @l. */
 static inline void records_take(struct rig *r, struct mq_list *l)
 {
+	undone_watch(NULL); /* so many fit into no log */
 	while (mq_push(r->e->reads, l) != MQ_NONE)
 		;
 }

@@ -63,6 +63,7 @@ static void packet(struct rig *r, enum rig_host from, const char *fmt, uint32_t 
 	data[len - 100] ^= damaged;
 	memset(&count, 0, sizeof(count));
 	rig_forget(r);
+	undone_watch(NULL); /* it copies, too */
 	count.on = true;
 	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, data, len, r->now);
 	engine_tick(r->e, r->now);

@@ -236,7 +236,7 @@ static void test_pace_found(void **state)
 	unsigned int waiting;
 
 	(void)state;
-	r->e->link[0].rate.pace = 125000;
+	link_rate(r->e, 0)->pace = 125000;
 	for (uint32_t psn = 6; psn < 6 + 300; psn++)
 		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*%u", psn, RIG_MTU);
 	for (waiting = 300; r->at < r->nout; r->at++)

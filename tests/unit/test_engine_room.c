@@ -224,6 +224,7 @@ static void test_damaged_leaves_nothing(void **state)
 		frame[len - 5] ^= 1;
 		for (uint32_t n = 0; n < 2000; n++) {
 			rig_rx_frame(r, NEAR, frame, len);
+			engine_tick(r->e, r->now);
 			rig_forget(r);
 		}
 		assert_int_equal(engine_counter(r->e, EC_NO_ROOM), 0);
