@@ -49,7 +49,6 @@ static bool cut_stranded(struct engine *e, struct flow *fl)
 	    !opener_gone(fl->lane.reason) || back->lane.state == LANE_FAULT)
 		return false;
 	flow_change(e, fl);
-	flow_change(e, back);
 	fl->cut = true;
 	fault_broken_promise(e, back, (struct far_psn){fl->lane.near.acked.psn.v & PSN_MASK});
 	return true;

@@ -25,7 +25,6 @@ static void mark(struct engine *e, struct flow *fl, bool on)
 {
 	struct flow *other = flow_partner(e, fl);
 
-	flow_change(e, fl);
 	fl->bypassed = on;
 	if (other)
 		other->bypassed = on;

@@ -28,7 +28,6 @@ void ack_list(struct engine *e, struct flow *fl)
 
 	if (l->listed.ack)
 		return;
-	flow_change(e, fl);
 	l->listed.ack = true;
 	l->listed.next_ack = e->ack_head;
 	e->ack_head = flow_index(e, fl);
@@ -37,7 +36,6 @@ void ack_list(struct engine *e, struct flow *fl)
 
 void ack_schedule(struct engine *e, struct flow *fl)
 {
-	flow_change(e, fl);
 	fl->lane.near.ack_due = true;
 	ack_list(e, fl);
 }
@@ -50,7 +48,6 @@ void ack_again_later(struct engine *e, struct flow *fl)
 
 	if (l->listed.ack)
 		return;
-	flow_change(e, fl);
 	l->listed.ack = true;
 	l->listed.next_ack = w->acks;
 	w->acks = flow_index(e, fl);
@@ -97,7 +94,6 @@ void report_list(struct engine *e, struct flow *fl)
 
 	if (l->listed.report)
 		return;
-	flow_change(e, fl);
 	l->listed.report = true;
 	l->listed.next_report = e->report_head;
 	e->report_head = flow_index(e, fl);

@@ -304,7 +304,8 @@ static inline void engine_change(struct engine *e, const void *p, uint32_t len)
 	undo_note(e->undo, p, len);
 }
 
-/** flow_change - @fl, its lane or its meter is about to change; any number of times. */
+/** flow_change - @fl, its lane or its meter is about to change. Who finds a flow does that, by
+ * flow_ref() or while it goes through all flows; those who are handed one may change it. */
 static inline void flow_change(struct engine *e, struct flow *fl)
 {
 	struct undo *u = e->undo;

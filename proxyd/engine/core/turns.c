@@ -153,7 +153,6 @@ static void enqueue(struct engine *e, struct run_list *list, struct flow *fl)
 {
 	uint32_t i = flow_index(e, fl);
 
-	flow_change(e, fl);
 	fl->lane.listed.run = true;
 	fl->lane.listed.next_run = FLOW_NONE;
 	if (list->tail == FLOW_NONE)

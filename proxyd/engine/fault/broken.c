@@ -82,10 +82,8 @@ static void unstrand(struct engine *e, struct flow *fl)
 {
 	struct flow *back = flow_partner(e, fl);
 
-	if (back) {
-		flow_change(e, back);
+	if (back)
 		back->stranded = false;
-	}
 }
 
 /* Its responder is in error, and with it the QP. */

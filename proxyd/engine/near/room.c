@@ -37,7 +37,6 @@ static void list_last(struct engine *e, struct flow *fl)
 {
 	uint32_t i = flow_index(e, fl);
 
-	flow_change(e, fl);
 	fl->lane.listed.next_room = FLOW_NONE;
 	if (e->room.tail == FLOW_NONE)
 		e->room.head = i;
@@ -54,7 +53,6 @@ void wait_for_room(struct engine *e, struct flow *fl)
 	COUNT(e, NO_ROOM);
 	if (l->near.room_wait)
 		return;
-	flow_change(e, fl);
 	l->near.room_wait = true;
 	if (l->listed.room)
 		return;
