@@ -143,6 +143,5 @@ void owner_no_pair(struct engine *e, struct flow *fl)
 	if (!back || back->lane.role != ROLE_NONE)
 		return;
 	match_contradicts(e, fl);
-	match_contradicts(e, back);
 	flow_unpair(e, fl);
 }
