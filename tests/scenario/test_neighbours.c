@@ -256,6 +256,28 @@ static void test_nak_after_full_ring(void **state)
 	end(&c);
 }
 
+/* So does the NAK that tells of a fault. */
+static void test_fault_after_full_ring(void **state)
+{
+	struct crowd c;
+
+	(void)state;
+	start(&c, 1, 64 * MIB, PEER_NONE);
+	crowd_request(&c, 0, 0);
+	crowd_tick(&c, 1000);
+	c.refuse = 1u << PORT_LAN;
+	crowd_answer(&c, 0, CROWD_LEARN, AETH_NAK_ACCESS, CROWD_LEARN);
+	crowd_request(&c, 0, 0);
+	crowd_tick(&c, 1000);
+	assert_int_equal(c.events[EVENT_FAULT], 1);
+	assert_true(c.refused > 0);
+	c.refuse = 0;
+	for (int k = 0; k < 50; k++)
+		crowd_tick(&c, MS);
+	assert_int_equal(c.last.syndrome, AETH_NAK_ACCESS);
+	end(&c);
+}
+
 /* A request that the WAN's ring refuses is in custody, and leaves when there is room. */
 static void test_request_after_full_ring(void **state)
 {
@@ -494,6 +516,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_rnr_budget),
 		cmocka_unit_test(test_ack_after_full_ring),
 		cmocka_unit_test(test_nak_after_full_ring),
+		cmocka_unit_test(test_fault_after_full_ring),
 		cmocka_unit_test(test_request_after_full_ring),
 		cmocka_unit_test(test_full_ring_waits),
 		cmocka_unit_test(test_impossible_frame),

@@ -230,16 +230,16 @@ static void test_timer_budget(void **state)
 #define NEAR_SAYS "11 40ffff 00000022 00%06x %02x%06x" /* PSN, syndrome, MSN */
 
 /* Requests of the far host, QP 0x22, are a stream from PSN 5 on; the near host answers them. */
-static struct rig *acceptor(void)
+static struct rig *acceptor_from(uint32_t msn)
 {
 	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
 	struct rig *r = rig_create(&cfg, &rule);
-	struct report open = rig_open(5, 5, RIG_MTU);
+	struct report open = rig_open(5, msn + 5, RIG_MTU);
 
 	for (uint32_t psn = 0; psn < 5; psn++) {
 		rig_rx(r, FAR, REQUEST, psn, psn);
-		rig_rx(r, NEAR, NEAR_SAYS, psn, 0x1f, psn + 1);
+		rig_rx(r, NEAR, NEAR_SAYS, psn, 0x1f, msn + psn + 1);
 	}
 	rig_forget(r);
 	engine_rx_report(r->e, 0, &open, r->now);
@@ -249,7 +249,14 @@ static struct rig *acceptor(void)
 	engine_tick(r->e, r->now);
 	rig_forget(r);
 	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_HELD);
+	assert_int_equal(rig_conn(r).rule, 0);
+	assert_int_equal(rig_conn(r).peer, 0);
 	return r;
+}
+
+static struct rig *acceptor(void)
+{
+	return acceptor_from(0);
 }
 
 static const struct report *last_report(struct rig *r)
@@ -269,6 +276,33 @@ static bool asked_again(struct rig *r, uint32_t psn)
 		if (p->again[i] == psn)
 			return true;
 	return false;
+}
+
+/* A responder that counts anew is another one. After its first packet it can have counted one, and
+ * no more: what counts two is somebody else's answer. */
+static void test_counts_anew(void **state)
+{
+	(void)state;
+	for (uint32_t msn = 1; msn <= 2; msn++) {
+		struct rig *r = acceptor_from(0x100000);
+		struct report disputed = rig_open(0, 0, 0);
+
+		for (uint32_t psn = 5; psn < 9; psn++) {
+			rig_rx(r, FAR, REQUEST, psn, psn);
+			rig_rx(r, NEAR, NEAR_SAYS, psn, 0x1f, 0x100000 + psn + 1);
+		}
+		rig_pass(r, 100 * RIG_MS);
+		rig_rx(r, FAR, REQUEST, 5, 77);
+		rig_rx(r, NEAR, NEAR_SAYS, 5, 0x1f, msn);
+		disputed.type = REPORT_CLOSE;
+		disputed.by_opener = true;
+		disputed.reason = REASON_DISPUTED;
+		engine_rx_report(r->e, 0, &disputed, r->now);
+		engine_tick(r->e, r->now);
+		assert_int_equal(rig_conn(r).lane[LANE_IN].state,
+				 msn == 1 ? LANE_WATCH : LANE_HELD);
+		rig_destroy(r);
+	}
 }
 
 /* What arrives out of order is kept and reported, delivered in order and once. */
@@ -557,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_fatal_nak),
 		cmocka_unit_test(test_loss_timer),
 		cmocka_unit_test(test_timer_budget),
+		cmocka_unit_test(test_counts_anew),
 		cmocka_unit_test(test_stream_in_order),
 		cmocka_unit_test(test_hush),
 		cmocka_unit_test(test_true_answers_consumed),

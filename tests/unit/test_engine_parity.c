@@ -247,8 +247,8 @@ static void push(struct storage *s, uint32_t i)
 }
 
 /* The parity of all packets of the latest command, but that @twist is added to its data, and @bend
- * to the tags of the packets. */
-static void parity(struct storage *s, uint8_t twist, uint64_t bend)
+ * to the tags of the packets. @forge is added to its own tag. */
+static void parity(struct storage *s, uint8_t twist, uint64_t bend, uint64_t forge)
 {
 	uint64_t h = header(s, 0), tags = bend;
 	uint8_t byte = twist;
@@ -258,7 +258,7 @@ static void parity(struct storage *s, uint8_t twist, uint64_t bend)
 		tags ^= tag(s, header(s, i), byte_of(i), NULL);
 	}
 	rig_rx(s->r, FAR, "d1 40ffff 00000011 00%06x | %016llx %016llx %016llx | %02x*%u", 0,
-	       (unsigned long long)h, (unsigned long long)tag(s, h, byte, &tags),
+	       (unsigned long long)h, (unsigned long long)(tag(s, h, byte, &tags) ^ forge),
 	       (unsigned long long)tags, byte, RIG_MTU);
 }
 
@@ -306,7 +306,7 @@ static void test_repaired(void **state)
 		struct storage s = begin();
 
 		lose(&s, which[i], PACKETS);
-		parity(&s, 0, 0);
+		parity(&s, 0, 0, 0);
 		got(&s, which[i], PACKETS);
 		assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.repaired, 1);
 		assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 0);
@@ -322,11 +322,12 @@ static void test_not_proven(void **state)
 
 	(void)state;
 	lose(&s, 3, PACKETS);
-	parity(&s, 1, 0);
-	parity(&s, 0, 1);
-	assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 2);
+	parity(&s, 1, 0, 0);
+	parity(&s, 0, 1, 0);
+	parity(&s, 0, 0, 1); /* a stranger's, who has seen the rest */
+	assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 3);
 	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.repaired, 0);
-	parity(&s, 0, 0);
+	parity(&s, 0, 0, 0);
 	got(&s, 3, PACKETS);
 	rig_destroy(s.r);
 }
@@ -338,11 +339,11 @@ static void test_two_missing(void **state)
 
 	(void)state;
 	lose(&s, 3, 9);
-	parity(&s, 0, 0);
+	parity(&s, 0, 0, 0);
 	got(&s, 3, 3);
 	push(&s, 9);
 	got(&s, 3, 3);
-	parity(&s, 0, 0);
+	parity(&s, 0, 0, 0);
 	got(&s, 3, PACKETS);
 	rig_destroy(s.r);
 }
@@ -355,7 +356,7 @@ static void test_of_no_use(void **state)
 
 	(void)state;
 	lose(&s, PACKETS, PACKETS);
-	parity(&s, 0, 0);
+	parity(&s, 0, 0, 0);
 	got(&s, PACKETS, PACKETS);
 	s.own += PACKETS;
 	s.resp++;
@@ -364,9 +365,9 @@ static void test_of_no_use(void **state)
 	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.served, PACKETS);
 	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.unused, 0);
 	rig_forget(s.r);
-	parity(&s, 0, 0);
+	parity(&s, 0, 0, 0);
 	s.psn += 7;
-	parity(&s, 0, 0);
+	parity(&s, 0, 0, 0);
 	got(&s, 0, 0);
 	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.repaired, 0);
 	rig_destroy(s.r);

@@ -235,6 +235,29 @@ static void test_stranded(void **state)
 	}
 }
 
+/* Where flows are used up but for one, none of the two that are needed is a pair. */
+static void test_stranded_no_place(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16};
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	struct flow_key requests = {.vlan = FRAME_VLAN_NONE};
+	struct rig *r;
+
+	(void)state;
+	rule.prefetch = PREFETCH_SINGLE;
+	r = rig_create(&cfg, &rule);
+	ip_addr_parse("10.2.0.1", &requests.src);
+	ip_addr_parse("10.1.0.1", &requests.dst);
+	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
+	for (requests.dqpn = 0x100; requests.dqpn < 0x180; requests.dqpn++) {
+		engine_fail_orphan(r->e, &requests, requests.dqpn + 0x100, NULL, r->now);
+		engine_tick(r->e, r->now);
+	}
+	assert_int_equal(rig_pairs(r), 16);
+	rig_check(r);
+	rig_destroy(r);
+}
+
 /* It may be idle for long: its first request fails all the same. A stop does not wait for it. */
 static void test_stranded_idle(void **state)
 {
@@ -438,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_taken_back),
 		cmocka_unit_test(test_max_age),
 		cmocka_unit_test(test_stranded),
+		cmocka_unit_test(test_stranded_no_place),
 		cmocka_unit_test(test_stranded_idle),
 		cmocka_unit_test(test_stranded_lives),
 		cmocka_unit_test(test_stranded_silent),
