@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One engine driven by hand, each batch of which can be undone (tests/lab/model/undone.h). Two hosts: the near one on the LAN side, 10.1.0.1 with QP 0x11, and
- * the far one beyond the WAN, 10.2.0.1 with QP 0x22. Packets are written as hexadecimal text from
- * the BTH to the end of the payload; the headers before it and the ICRC behind it are added,
- * without the builder that is under test. What the engine sends is compared in the same notation.
+ * One engine driven by hand, each batch of which can be undone (tests/lab/model/undone.h). Two
+ * hosts: the near one on the LAN side, 10.1.0.1 with QP 0x11, and the far one beyond the WAN,
+ * 10.2.0.1 with QP 0x22. Packets are written as hexadecimal text from the BTH to the end of the
+ * payload; the headers before it and the ICRC behind it are added, without the builder that is
+ * under test. What the engine sends is compared in the same notation.
  *
  *	04 40ffff 00000022 80000005 61*8
  *	|  |      |        | |      payload: eight times 0x61

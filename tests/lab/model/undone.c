@@ -14,8 +14,8 @@
 #define KEPT 32 /* pages that stay writable from batch to batch */
 
 /* The engine that is looked at. @was, @is: as much memory as its arena has; touched pages of it as
- * they were before the batch, and as undoing leaves them. @mark: which pages are touched, and of these
- * which have changed. The log lies below page @first. */
+ * they were before the batch, and as undoing leaves them. @mark: which pages are touched, and which
+ * of these have changed. The log lies below page @first. */
 static struct {
 	struct engine *e;
 	uint8_t *base, *was, *is, *mark;
