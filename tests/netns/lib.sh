@@ -44,7 +44,7 @@ lab_cleanup()
 	[ $tests_failed = 0 ] || lab_failed=1
 	[ ${#lab_pids[@]} = 0 ] || kill -KILL "${lab_pids[@]}" 2>/dev/null
 	wait 2>/dev/null
-	for ns in ha ga wan gb hb sa gc ra rb wa wb wc wn; do
+	for ns in ha ga wan gb hb sa gc ra rb wa wb wc wn ca; do
 		ip netns del $P-$ns 2>/dev/null
 	done
 	umount -l "$LAB/bpf" "$LAB/run" 2>/dev/null
