@@ -197,21 +197,22 @@ static void relay(void)
 	}
 }
 
-static void report_side(const char *name, struct side *s)
+static void report_side(const char *name, struct side *s, const struct side *to)
 {
 	const struct wan_stats *w = wan_stats(s->link);
 
 	printf("\"%s\":{\"sent\":%" PRIu64 ",\"sent-bytes\":%" PRIu64 ",\"delivered\":%" PRIu64
 	       ",\"delivered-bytes\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"lost-burst\":%" PRIu64
-	       ",\"lost-queue\":%" PRIu64 ",\"lost-down\":%" PRIu64 ",\"no-room\":%" PRIu64
-	       ",\"duplicated\":%" PRIu64 ",\"reordered\":%" PRIu64 ",\"corrupted\":%" PRIu64
+	       ",\"lost-queue\":%" PRIu64 ",\"lost-down\":%" PRIu64 ",\"lost-mtu\":%" PRIu64
+	       ",\"no-room\":%" PRIu64 ",\"duplicated\":%" PRIu64 ",\"reordered\":%" PRIu64
+	       ",\"corrupted\":%" PRIu64 ",\"marked\":%" PRIu64
 	       ",\"queue-peak\":%" PRIu64 ",\"store-peak\":%" PRIu64 ",\"oversize\":%" PRIu64
-	       ",\"tx-full\":%" PRIu64 ",\"ring-drops\":%" PRIu64
+	       ",\"tx-full\":%" PRIu64 ",\"tx-refused\":%" PRIu64 ",\"ring-drops\":%" PRIu64
 	       ",\"late-us\":%.1f,\"late-max-us\":%.1f}",
 	       name, w->sent, w->sent_bytes, w->delivered, w->delivered_bytes, w->lost,
-	       w->lost_burst, w->lost_queue, w->lost_down, w->no_room, w->duplicated, w->reordered,
-	       w->corrupted, w->queue_peak_bytes, w->store_peak_bytes, s->oversize, s->tx_full,
-	       pkt_ring_dropped(s->ring),
+	       w->lost_burst, w->lost_queue, w->lost_down, w->lost_mtu, w->no_room, w->duplicated,
+	       w->reordered, w->corrupted, w->marked, w->queue_peak_bytes, w->store_peak_bytes, s->oversize, s->tx_full,
+	       pkt_ring_refused(to->ring), pkt_ring_dropped(s->ring),
 	       w->delivered ? (double)s->late_sum / (double)w->delivered / 1e3 : 0,
 	       (double)s->late_max / 1e3);
 }
@@ -222,9 +223,9 @@ static void report(void)
 
 	getrusage(RUSAGE_SELF, &u);
 	printf("{");
-	report_side("a-to-b", &sides[0]);
+	report_side("a-to-b", &sides[0], &sides[1]);
 	printf(",");
-	report_side("b-to-a", &sides[1]);
+	report_side("b-to-a", &sides[1], &sides[0]);
 	printf(",\"cpu-seconds\":%.3f}\n",
 	       (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
 		       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
@@ -239,14 +240,16 @@ static const char help[] =
 	"  --delay-ms N --rate-mbps N --queue-kb N\n"
 	"  --loss P --dup P --reorder P --reorder-ms N (1) --corrupt P\n"
 	"  --burst-start P --burst-end P --burst-loss P     Gilbert-Elliott\n"
-	"  --only-roce              impair RoCEv2 only; delay and rate are for all frames\n"
+	"  --mtu N                  drop longer IP packets    --bleach      DSCP becomes 0\n"
+	"  --mark P                 ECN: congestion experienced, where packets know ECN\n"
+	"  --only-roce              impair RoCEv2 only; delay, rate and mtu are for all frames\n"
 	"  --down                   start with the link cut (SIGUSR2 mends it, SIGUSR1 cuts it)\n"
 	"  --store-mb N (32)        memory for frames under way, each direction\n"
 	"  --coalesce-us N (50)     sleep between batches under load; 0: wake for each frame\n"
 	"  --visible                captures on either interface see both directions; slower\n"
 	"  --seed N --seconds S     0: until SIGTERM\n";
 
-enum scale { PLAIN, MS, US, MBPS, KB, MB, FLAG, GLOBAL };
+enum scale { PLAIN, COUNT, MS, US, MBPS, KB, MB, FLAG, GLOBAL };
 
 /* Where each option of a direction goes. */
 static const struct row {
@@ -266,6 +269,9 @@ static const struct row {
 	{"burst-start", PLAIN, offsetof(struct wan_config, burst_start)},
 	{"burst-end", PLAIN, offsetof(struct wan_config, burst_end)},
 	{"burst-loss", PLAIN, offsetof(struct wan_config, burst_loss)},
+	{"mtu", COUNT, offsetof(struct wan_config, mtu)},
+	{"mark", PLAIN, offsetof(struct wan_config, mark)},
+	{"bleach", FLAG, offsetof(struct wan_config, bleach)},
 	{"only-roce", FLAG, offsetof(struct wan_config, only_roce)},
 	{"down", FLAG, offsetof(struct wan_config, down)},
 	{"a", GLOBAL, 0},
@@ -296,7 +302,7 @@ static double number(const char *name, const char *text)
 static void set_config(struct wan_config *c, const struct row *r, double v)
 {
 	static const double factor[] = {
-		[MS] = 1e6, [US] = 1e3, [MBPS] = 1e6, [KB] = 1024, [MB] = 1 << 20};
+		[COUNT] = 1, [MS] = 1e6, [US] = 1e3, [MBPS] = 1e6, [KB] = 1024, [MB] = 1 << 20};
 	char *where = (char *)c + r->offset;
 
 	if (r->scale == PLAIN)

@@ -141,6 +141,44 @@ static void queue_drops_the_tail(void **state)
 	wan_destroy(w);
 }
 
+/* What routers do: a packet that is too long vanishes, a DSCP is lost, and packets that know ECN are marked. The header's
+ * checksum stays right. */
+static void routers(void **state)
+{
+	static const uint8_t v4[20] = {0x45, 0xba, 0, 100, 0, 0, 0x40, 0, 64, 17, 0, 0,
+				       10,   1,	   0, 1,   10, 2, 0,	1};
+	struct wan_config c = {.mtu = 100, .mark = 1, .bleach = true};
+	struct wan *w = wan_create(&c);
+	uint32_t len, sum = 0;
+	const uint8_t *got;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		/* a whole one, one that is a byte too long, one without ECN, IPv6 */
+		uint8_t *b = wan_buf(w);
+
+		memset(b, 0, 128);
+		put_be16(b + 12, i == 3 ? 0x86dd : 0x0800);
+		memcpy(b + 14, v4, sizeof(v4));
+		put_be16(b + 24, 0x25cb); /* the right checksum of the first one */
+		b[15] &= i == 2 ? 0xfc : 0xff;
+		if (i == 3)
+			put_be32(b + 14, 0x6ba12345);
+		wan_send(w, 0, 114 + (i == 1));
+	}
+	assert_int_equal(wan_stats(w)->lost_mtu, 1);
+	assert_int_equal(wan_stats(w)->marked, 2);
+	got = wan_pop(w, 0, &len);
+	assert_int_equal(got[15], 3);
+	for (int i = 0; i < 20; i += 2)
+		sum += get_be16(got + 14 + i);
+	assert_int_equal((sum & 0xffff) + (sum >> 16), 0xffff);
+	assert_int_equal(wan_pop(w, 0, &len)[15], 0);
+	assert_int_equal(get_be32(wan_pop(w, 0, &len) + 14), 0x60312345);
+	assert_null(wan_pop(w, 0, &len));
+	wan_destroy(w);
+}
+
 static void loss(void **state)
 {
 	struct wan_config c = {.loss = 0.01, .seed = 5};
@@ -336,6 +374,7 @@ int main(void)
 		cmocka_unit_test(clean_is_clean),
 		cmocka_unit_test(delay_and_rate),
 		cmocka_unit_test(queue_drops_the_tail),
+		cmocka_unit_test(routers),
 		cmocka_unit_test(loss),
 		cmocka_unit_test(burst_loss),
 		cmocka_unit_test(duplication),

@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/lab/model/pkt_ring.h"
@@ -27,6 +28,11 @@
 #define SLOTS_PER_BLOCK (BLOCK / SLOT)
 /* Where the kernel looks for the data of a frame to send. */
 #define TX_DATA		(TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
+
+/* A length that no device takes: the kernel drops such a frame and goes on (PACKET_LOSS). */
+#define NO_FRAME UINT32_MAX
+#define PATIENCE 5000000u
+#define MEMORY	 1000000000u
 
 struct ring {
 	uint8_t *map;
@@ -40,7 +46,12 @@ struct pkt_ring {
 	size_t map_len;
 	struct ring rx, tx;
 	uint32_t queued;
-	uint64_t dropped;
+	uint64_t dropped, refused;
+	/* the frame that the device refuses, and since when; its latest refusal, and the shortest
+	 * frame that it refused for good */
+	const struct tpacket2_hdr *refuses;
+	uint64_t since, latest;
+	uint32_t too_long;
 };
 
 static struct tpacket2_hdr *slot(const struct ring *r)
@@ -98,6 +109,7 @@ struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t t
 	if (!r)
 		return NULL;
 	r->map = MAP_FAILED;
+	r->too_long = NO_FRAME;
 	r->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (r->fd < 0 || set_int(r->fd, PACKET_VERSION, TPACKET_V2) < 0 ||
 	    set_int(r->fd, PACKET_LOSS, 1) < 0 || set_int(r->fd, PACKET_QDISC_BYPASS, 1) < 0 ||
@@ -204,15 +216,78 @@ void pkt_ring_queue(struct pkt_ring *r, uint32_t len)
 	r->queued++;
 }
 
+/* The frame that the kernel is to send next, NULL: none. The oldest come first, from where the next
+ * one will be put. */
+static struct tpacket2_hdr *next_to_send(const struct pkt_ring *r)
+{
+	struct ring look = r->tx;
+
+	for (uint32_t i = 0; i < look.slots; i++, advance(&look)) {
+		struct tpacket2_hdr *h = slot(&look);
+
+		if (__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_SEND_REQUEST)
+			return h;
+	}
+	return NULL;
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Whether the device refuses frame @h for good: it is as long as one that was refused for PATIENCE
+ * within the last second. */
+static bool for_good(struct pkt_ring *r, const struct tpacket2_hdr *h)
+{
+	uint64_t now = clock_ns();
+
+	if (now - r->latest > MEMORY)
+		r->too_long = NO_FRAME;
+	r->latest = now;
+	if (h->tp_len >= r->too_long)
+		return true;
+	if (r->refuses != h) {
+		r->refuses = h;
+		r->since = now;
+	}
+	if (now - r->since < PATIENCE)
+		return false;
+	r->too_long = h->tp_len;
+	return true;
+}
+
+/* What the kernel does not take now, it mostly takes a little later. A frame that it never takes,
+ * such as one that is too long for the other end of a veth, would keep back all those behind it. */
 void pkt_ring_flush(struct pkt_ring *r)
 {
+	struct tpacket2_hdr *h;
+	bool busy;
+
 	if (!r->queued)
 		return;
 	r->queued = 0;
-	/* Whatever the error, such as a frame that a device without carrier drops, those behind it
-	 * are still in the ring: forgotten, they would fill it for ever. */
-	if (send(r->fd, NULL, 0, MSG_DONTWAIT) < 0)
-		r->queued = 1; /* try again with the next flush */
+	while (send(r->fd, NULL, 0, MSG_DONTWAIT) < 0) {
+		busy = errno == EAGAIN || errno == EINTR;
+		h = next_to_send(r);
+		if (!h)
+			return;
+		if (busy || h->tp_len == NO_FRAME || !for_good(r, h)) {
+			r->queued = 1; /* try again with the next flush */
+			return;
+		}
+		h->tp_len = NO_FRAME;
+		r->refused++;
+	}
+	r->refuses = NULL;
+}
+
+uint64_t pkt_ring_refused(const struct pkt_ring *r)
+{
+	return r->refused;
 }
 
 uint64_t pkt_ring_dropped(struct pkt_ring *r)

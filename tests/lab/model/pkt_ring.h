@@ -52,6 +52,8 @@ uint8_t *pkt_ring_buf(struct pkt_ring *r);
 void pkt_ring_queue(struct pkt_ring *r, uint32_t len);
 /** pkt_ring_flush - send what is queued. */
 void pkt_ring_flush(struct pkt_ring *r);
+/** pkt_ring_refused - frames that the device did not take: they are dropped. */
+uint64_t pkt_ring_refused(const struct pkt_ring *r);
 /** pkt_ring_dropped - frames that the kernel dropped because the receive ring was full. */
 uint64_t pkt_ring_dropped(struct pkt_ring *r);
 

@@ -172,26 +172,80 @@ void wan_no_room(struct wan *w)
 	w->stats.no_room++;
 }
 
-bool wan_is_roce(const uint8_t *data, uint32_t len)
+/* Where the IP header begins, behind up to two VLAN tags; 0 when there is none. */
+static uint32_t ip_at(const uint8_t *data, uint32_t len)
 {
 	uint32_t at = 12;
 	uint16_t type;
 
 	for (int tags = 0;; tags++) {
 		if (at + 2 > len)
-			return false;
+			return 0;
 		type = get_be16(data + at);
 		at += 2;
 		if ((type != 0x8100 && type != 0x88a8) || tags == 2)
 			break;
 		at += 2;
 	}
-	if (type == 0x0800 && at + 28 <= len)
-		return data[at + 9] == 17 && !(get_be16(data + at + 6) & 0x1fff) &&
-		       at + (data[at] & 15) * 4u + 4 <= len &&
-		       get_be16(data + at + (data[at] & 15) * 4u + 2) == 4791;
-	return type == 0x86dd && at + 48 <= len && data[at + 6] == 17 &&
-	       get_be16(data + at + 42) == 4791;
+	if ((type == 0x0800 && at + 20 <= len) || (type == 0x86dd && at + 40 <= len))
+		return at;
+	return 0;
+}
+
+bool wan_is_roce(const uint8_t *data, uint32_t len)
+{
+	uint32_t at = ip_at(data, len), udp;
+
+	if (!at)
+		return false;
+	udp = at + (data[at] >> 4 == 4 ? (data[at] & 15) * 4u : 40);
+	if (data[at] >> 4 == 4 && get_be16(data + at + 6) & 0x1fff)
+		return false;
+	return data[at + (data[at] >> 4 == 4 ? 9 : 6)] == 17 && udp + 4 <= len &&
+	       get_be16(data + udp + 2) == 4791;
+}
+
+/* Traffic class: DSCP and ECN. */
+static uint8_t get_class(const uint8_t *ip)
+{
+	return ip[0] >> 4 == 4 ? ip[1] : (uint8_t)(get_be16(ip) >> 4);
+}
+
+static void set_class(uint8_t *ip, uint8_t class)
+{
+	uint32_t sum;
+
+	if (ip[0] >> 4 != 4) {
+		put_be16(ip, (uint16_t)((get_be16(ip) & 0xf00f) | class << 4));
+		return;
+	}
+	/* RFC 1624 */
+	sum = (uint16_t)~get_be16(ip + 10) + (uint16_t)~get_be16(ip);
+	ip[1] = class;
+	sum += get_be16(ip);
+	sum = (sum & 0xffff) + (sum >> 16);
+	put_be16(ip + 10, (uint16_t)~((sum & 0xffff) + (sum >> 16)));
+}
+
+/* What routers on the way do to a packet. False when one drops it. */
+static bool route(struct wan *w, uint8_t *data, uint32_t len, bool impair)
+{
+	const struct wan_config *c = &w->cfg;
+	uint32_t at = ip_at(data, len);
+
+	if (!at)
+		return true;
+	if (c->mtu && len - at > c->mtu) {
+		w->stats.lost_mtu++;
+		return false;
+	}
+	if (c->bleach)
+		set_class(data + at, get_class(data + at) & 3);
+	if (impair && c->mark > 0 && get_class(data + at) & 3 && prng_hit(&w->prng, c->mark)) {
+		set_class(data + at, get_class(data + at) | 3);
+		w->stats.marked++;
+	}
+	return true;
 }
 
 static bool lost(struct wan *w)
@@ -271,6 +325,8 @@ void wan_send(struct wan *w, uint64_t now, uint32_t len)
 		w->stats.lost_down++;
 		return;
 	}
+	if (!route(w, data, len, impair))
+		return;
 	arrival = serialize(w, now, len);
 	if (arrival == WAN_NEVER) {
 		w->stats.lost_queue++;

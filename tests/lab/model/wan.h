@@ -30,7 +30,10 @@
  * @reorder_ns:   extra delay of a reordered frame
  * @burst_start, @burst_end, @burst_loss: Gilbert-Elliott: probability to enter and to leave the bad
  *                state, per frame, and the loss in it
- * @only_roce:    impair only UDP to port 4791; other frames have delay and rate only
+ * @mtu:          longer IP packets are dropped, without a word; 0: none are
+ * @mark:         probability that a packet that knows ECN is marked with Congestion Experienced
+ * @bleach:       the DSCP of all packets becomes 0, as some providers do
+ * @only_roce:    impair only UDP to port 4791; other frames have delay, rate and MTU only
  * @down:         the link is cut: frames sent now are lost, those under way arrive
  * @seed:         used by wan_create() only
  * @store_bytes:  memory for frames under way; 0: 32 MiB. Frames beyond are lost and counted
@@ -41,15 +44,17 @@ struct wan_config {
 	double loss, dup, reorder, corrupt;
 	uint64_t reorder_ns;
 	double burst_start, burst_end, burst_loss;
-	bool only_roce, down;
+	uint64_t mtu;
+	double mark;
+	bool bleach, only_roce, down;
 	uint64_t seed;
 	uint64_t store_bytes;
 };
 
 struct wan_stats {
 	uint64_t sent, sent_bytes, delivered, delivered_bytes;
-	uint64_t lost, lost_burst, lost_queue, lost_down, no_room;
-	uint64_t duplicated, reordered, corrupted;
+	uint64_t lost, lost_burst, lost_queue, lost_down, lost_mtu, no_room;
+	uint64_t duplicated, reordered, corrupted, marked;
 	uint64_t queue_peak_bytes, store_peak_bytes;
 };
 
