@@ -139,6 +139,8 @@ static const struct column peer_columns[] = {
 	{"boot", NULL, COL_TEXT, COL_DETAIL},
 	{"rtt-us", NULL, COL_US, COL_DETAIL},
 	{"min-rtt-us", NULL, COL_US, COL_DETAIL},
+	{"link-mtu", NULL, COL_NUMBER, COL_DETAIL},
+	{"link-mtu-from", NULL, COL_NUMBER, COL_DETAIL},
 	{"lan-mtu", NULL, COL_NUMBER, COL_DETAIL},
 	{"wan-mtu", NULL, COL_NUMBER, COL_DETAIL},
 	{"pace", NULL, COL_TEXT, COL_DETAIL},

@@ -219,7 +219,7 @@ end
 local longhaul = Proto("longhaul", "longhaul, reports between appliances")
 local kinds = { [1] = "HELLO", [2] = "DATA" }
 local types = {
-	[1] = "CHALLENGE", [2] = "HELLO", [3] = "HEARTBEAT", [4] = "BYE", [5] = "SITE", [16] = "LANE OPEN", [17] = "LANE ACCEPT",
+	[1] = "CHALLENGE", [2] = "HELLO", [3] = "HEARTBEAT", [4] = "BYE", [5] = "SITE", [6] = "PROBE", [7] = "PROBED", [16] = "LANE OPEN", [17] = "LANE ACCEPT",
 	[18] = "LANE REFUSE", [19] = "LANE PROGRESS", [20] = "LANE CLOSE", [21] = "LANE ANSWERS",
 	[24] = "ORDER", [26] = "METER", [27] = "AHEAD",
 }
@@ -314,6 +314,12 @@ local F = {
 	got_at = ProtoField.uint64("longhaul.got_at", "Got at (ns)"),
 	got_bytes = ProtoField.uint64("longhaul.got_bytes", "Got (bytes)"),
 	got_packets = ProtoField.uint64("longhaul.got_packets", "Got (packets)"),
+	probe = ProtoField.uint32("longhaul.probe", "Round"),
+	size = ProtoField.uint16("longhaul.size", "Size of the packet"),
+	carried = ProtoField.uint16("longhaul.carried", "Longest that arrives"),
+	refused = ProtoField.uint16("longhaul.refused", "Shortest that does not"),
+	padding = ProtoField.uint16("longhaul.padding", "Padding (bytes)"),
+	longest = ProtoField.uint16("longhaul.longest", "Longest that hosts send"),
 	marked = ProtoField.uint64("longhaul.marked", "Marked (packets)"),
 }
 longhaul.fields = {}
@@ -335,6 +341,8 @@ local bodies = {
 	[2] = { "highest", 1, "boot", 8, "features", 4, "window", 4, "name_length", 1, "prefix_count", 1 },
 	[3] = { "sent", 8, "echoed", 8, "held", 4 },
 	[4] = { "bye", 1 },
+	[6] = { "probe", 4, "size", 2, "carried", 2, "refused", 2, "longest", 2, "padding", 2 },
+	[7] = { "probe", 4, "size", 2 },
 	[16] = all(LANE, KEY, { "rqpn", 3, "start_psn", 3, "start_msn", 3, "path_mtu", 2, "policy", 1 }),
 	[17] = LANE,
 	[18] = all(LANE, { "reason", 1 }),
@@ -350,7 +358,7 @@ local bodies = {
 }
 -- The names of the flag bits, from bit 0 on
 local flag_names = {
-	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [16] = { "resume", "one READ at a time",
+	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [6] = { "last" }, [7] = { "last" }, [16] = { "resume", "one READ at a time",
 		"of an old version", "held to the order of its hosts", "of an old version", "offer", "sealed" },
 	[19] = { "ACK may bear the PSN", "packets refused", "of an old version",
 		"storage commands are looked at", "the responder's numbers may differ", "requests come past the opener" },

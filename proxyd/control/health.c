@@ -18,6 +18,7 @@
 #define WAIT_NS	   (10 * SECOND_NS) /* to learn the connection and agree with the peer */
 #define MINUTE_NS  (60 * SECOND_NS)
 #define SIGN_NS	   (5 * SECOND_NS) /* a sign from the network counts for so long */
+#define HEADERS	   60u		   /* of a WRITE over IPv4 */
 #define ACTIVE_NS  (5 * SECOND_NS)
 
 enum waiting {
@@ -157,6 +158,8 @@ static void scan_conn(struct health *h, const struct view_source *src, const str
 
 	scan_missed(h, src, ci, now);
 	s->bypassed += ci->paired && ci->bypassed;
+	if (active && ci->peer != PEER_NONE && ci->path_mtu > s->path_mtu[ci->peer])
+		s->path_mtu[ci->peer] = (uint16_t)ci->path_mtu;
 	if (ci->storage && ci->rule >= 0 && may_announce(&src->rules[ci->rule]))
 		s->storage[ci->storage]++;
 	for (int i = 0; i < 2; i++) {
@@ -313,12 +316,16 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 		for (unsigned int k = 0; k < src->nrules; k++)
 			p->unsealed |= mirror_unsealed(&src->rules[k], i, &si);
 		(void)mirror_fault(src->rules, src->nrules, i, &si, &p->mirror);
+		if (p->up)
+			memcpy(p->reach, si.reach, sizeof(p->reach));
 		if (si.site_known) {
 			memcpy(p->mtu, si.site.mtu, sizeof(p->mtu));
 			p->longest = si.site.longest;
 			p->lan_down = si.site.down[STEER_LAN];
 		}
 		links |= (uint32_t)p->up << i;
+		links |= (uint32_t)(health_narrow(&p->reach[0]) || health_narrow(&p->reach[1]))
+			 << (PEER_MAX + 2);
 		if (si.rtt_samples) {
 			p->owd_above_ns = si.owd_above_ns;
 			p->rtt_min_ns = si.rtt_min_ns;
@@ -402,6 +409,17 @@ static void sample_ports(struct health *h, struct afxdp *port, uint64_t now)
 	}
 }
 
+/* With several peers the port's longest packet may be of another one's hosts. */
+uint16_t health_longest(const struct health *h, unsigned int peer)
+{
+	uint32_t port = h->sample.port[STEER_WAN].longest, p = h->scan.path_mtu[peer];
+
+	port -= port > ETH_HLEN_ ? ETH_HLEN_ : port;
+	if (h->sample.npeers == 1 || port < p || (p && health_path_mtu(port) == p))
+		return (uint16_t)port;
+	return p ? (uint16_t)(p + HEADERS) : 0;
+}
+
 void health_site(const struct health *h, struct proto_site *out)
 {
 	uint32_t len = h->sample.port[STEER_WAN].longest;
@@ -444,6 +462,18 @@ static void sample(struct health *h, const struct view_source *src,
 	h->late_ns = 0;
 }
 
+/* Whether a session has found out that a link has another limit. */
+static bool link_changed(const struct health *h, const struct view_source *src)
+{
+	struct session_reach reach[2];
+
+	for (unsigned int i = 0; src->session && i < h->sample.npeers; i++)
+		if (session_reach(src->session, i, reach) &&
+		    memcmp(reach, h->sample.peer[i].reach, sizeof(reach)))
+			return true;
+	return false;
+}
+
 void health_tick(struct health *h, const struct view_source *src, const struct health_source *more,
 		 uint64_t now_ns)
 {
@@ -456,7 +486,7 @@ void health_tick(struct health *h, const struct view_source *src, const struct h
 	h->last_tick = now_ns;
 	scan(h, src, now_ns);
 	hear(h, src, now_ns);
-	if (now_ns < h->next_sample)
+	if (now_ns < h->next_sample && !link_changed(h, src))
 		return;
 	h->next_sample = now_ns + SECOND_NS;
 	sample(h, src, more, now_ns);

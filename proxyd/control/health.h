@@ -72,6 +72,7 @@ enum health_level {
 #define HEALTH_PEER_ALARMS(X)                                                                      \
 	X(PEER_DOWN, "peer-down", CRITICAL, 1, 2, "longhaul peer show says why")                   \
 	X(PEER_UNREACHED, "peer-unreached", WARNING, 5, 0, "longhaul peer show says why")          \
+	X(LINK_MTU, "link-mtu", CRITICAL, 0, 2, "raise the MTU along the link")                    \
 	X(RULE_MISSING, "rule-missing", WARNING, 0, 2, "compare the rules of both appliances")     \
 	X(PEER_UNSEALED, "peer-version", WARNING, 0, 2,                                            \
 	  "update longhaul there, or set seal = off at both ends (wan-check = off there)")         \
@@ -110,6 +111,7 @@ struct health_numbers {
  *           @refused: the peer refuses the lane. All: for more than ten seconds, and in use
  * @missed:  connections with packets that miss an appliance, or with a lane released for that;
  *           @missed_now: at least one of the former
+ * @path_mtu: by peer, the largest of connections in use
  * @names:   one connection of each kind, for the alarm's text; @refusal: why the peer refuses that
  *           one
  * @storage: by protocol, connections that would gain by announce, if their rule can have it
@@ -117,6 +119,7 @@ struct health_numbers {
 struct health_scan {
 	uint32_t fault, silent, half, no_mtu, refused, missed, bypassed;
 	uint32_t storage[STORAGE_PROTOCOLS];
+	uint16_t path_mtu[PEER_MAX];
 	uint64_t silent_ns;
 	enum lane_reason refusal;
 	bool missed_now;
@@ -131,6 +134,7 @@ struct health_scan {
  * @late_ns:  longest silence since the previous sample
  * @cause:    why it is not up; @unsealed: it is up, but cannot seal, and a rule wants that
  * @mirror:   what its rules lack, or ours; "" if nothing
+ * @reach:   packets that the link carries, to it and from it
  * @mtu, @longest, @lan_down: of its ports, see struct proto_site; 0: not known
  */
 struct health_peer {
@@ -139,6 +143,7 @@ struct health_peer {
 	uint64_t late_ns, owd_above_ns, rtt_min_ns;
 	struct peer_cause cause;
 	struct mirror_fault mirror;
+	struct session_reach reach[2];
 	uint16_t mtu[2], longest;
 	bool lan_down;
 };
@@ -158,7 +163,7 @@ struct health_port {
 /**
  * struct health_sample - all that alarms are judged by.
  * @late_ns:  longest time between two looks at the ports since the previous sample
- * @calm_ns:  time since a port or peer last went up or down
+ * @calm_ns:  time since a port or peer last went up or down, or a link became narrow or wide
  * @missed:   text of the latest event of packets that miss an appliance; "" when it is long ago
  * @wan_rate: bytes per second, 0: not paced; @wan_auto: the rate is found, at most @wan_rate
  * @ahead_off: why the daemon has turned prefetch off, NULL when it has not
@@ -223,7 +228,7 @@ struct health {
 	char missed[VIEW_MISSED];
 	uint64_t missed_at;
 	int missed_peer;
-	uint32_t links; /* bits: peers that are up, and ports that are down */
+	uint32_t links; /* bits: peers that are up, ports that are down, links that are narrow */
 };
 
 /** struct health_source - what the daemon knows besides @src. */
@@ -249,6 +254,19 @@ void health_missed(struct health *h, const struct view_source *src, uint32_t con
 /** health_peer_down - @peer has gone down: the next tick judges how long it was silent before. */
 void health_peer_down(struct health *h, const struct view_source *src, unsigned int peer,
 		      uint64_t now_ns);
+
+/** health_longest - packet that hosts send to @peer now, bytes from the IP header on; 0: not known.
+ */
+uint16_t health_longest(const struct health *h, unsigned int peer);
+
+/** health_narrow - whether that direction of a link drops what hosts send. */
+static inline bool health_narrow(const struct session_reach *r)
+{
+	return r->refused && r->longest >= r->refused;
+}
+
+/** health_path_mtu - the path MTU that makes packets of @len bytes. */
+unsigned int health_path_mtu(unsigned int len);
 
 /** health_site - what peers are told of our ports. */
 void health_site(const struct health *h, struct proto_site *out);

@@ -239,6 +239,15 @@ static bool link_cut(const struct health_sample *s)
 	return !up || ports_down(s) || s->calm_ns < HEALTH_PAST * SECOND_NS;
 }
 
+/* Whether a link is known to drop what hosts send. */
+static bool link_narrow(const struct health *h)
+{
+	for (unsigned int i = 0; i < h->sample.npeers; i++)
+		if (h->alarm[HEALTH_KINDS + i * HEALTH_PEER_KINDS + HEALTH_LINK_MTU].raised)
+			return true;
+	return false;
+}
+
 /*
  * Loss has two causes with different mends: the link cannot carry what is sent, or it damages what
  * it could carry. The first is likely when much is lost while we send at the rate that was set, or
@@ -252,7 +261,7 @@ static void judge_loss(struct health *h, const struct window *w)
 	struct losses l = losses_of(h, w);
 	bool waits = l.much && s->wan_rate && !s->wan_auto && queue_grows(s) &&
 		     l.rate < 0.9 * (double)s->wan_rate;
-	bool cut = link_cut(s);
+	bool cut = link_cut(s) || link_narrow(h);
 	char set[48] = "no wan-rate is set", why[64];
 
 	if (s->wan_rate)
@@ -318,7 +327,7 @@ static bool peer_unsealed(const struct health *h)
 }
 
 /* Packets that miss an appliance: as lanes, an event or a counter show it. */
-static void judge_missed(struct health *h, const struct window *w)
+static void judge_missed(struct health *h, const struct window *w, bool narrow)
 {
 	const struct health_sample *s = &h->sample;
 	const struct health_scan *c = &s->scan;
@@ -326,7 +335,9 @@ static void judge_missed(struct health *h, const struct window *w)
 
 	bool event = s->missed && *s->missed;
 
-	if (c->missed || event)
+	if (narrow)
+		judge(h, HEALTH_MISSED, FOLLOWS, "packets are too long for the link");
+	else if (c->missed || event)
 		judge(h, HEALTH_MISSED, BAD, "%s (%u connection%s)",
 		      event && !c->missed_now ? s->missed : c->missed_name,
 		      c->missed ? c->missed : 1, plural(c->missed ? c->missed : 1));
@@ -344,8 +355,7 @@ static void judge_missed(struct health *h, const struct window *w)
 /* Whether the LAN port drops what hosts should answer: that has an alarm of its own. */
 static bool lan_drops(const struct health *h, const struct window *w)
 {
-	return h->alarm[HEALTH_PORT_MTU].raised ||
-	       (h->alarm[HEALTH_TX_DROPPED].raised && w->d.tx_dropped[STEER_LAN] >= DROPPED_MANY);
+	return h->alarm[HEALTH_TX_DROPPED].raised && w->d.tx_dropped[STEER_LAN] >= DROPPED_MANY;
 }
 
 /* New flows found no place: in the table, or among those whose partner is not known. */
@@ -378,20 +388,22 @@ static void judge_conns(struct health *h, const struct window *w)
 	const struct health_scan *c = &h->sample.scan;
 	const struct health_sample *s = &h->sample;
 	/* answers are missing for a reason with its own alarm */
-	bool blocked = link_cut(s) || h->alarm[HEALTH_PORT_MTU].raised || rule_missing(h);
+	bool narrow = h->alarm[HEALTH_PORT_MTU].raised || link_narrow(h);
+	bool blocked = link_cut(s) || narrow || rule_missing(h);
 
 	judge(h, HEALTH_FAULT, bad_if(c->fault || w->d.faults),
 	      "%" PRIu64 " transfer%s could not be delivered, %" PRIu64
 	      " packet%s lost; %u connection%s in fault now",
 	      s->n.faults, plural(s->n.faults), s->n.lost_packets, plural(s->n.lost_packets),
 	      c->fault, plural(c->fault));
-	judge(h, HEALTH_SILENT, ports_down(s) || lan_drops(h, w) ? FOLLOWS : bad_if(c->silent),
+	judge(h, HEALTH_SILENT,
+	      ports_down(s) || narrow || lan_drops(h, w) ? FOLLOWS : bad_if(c->silent),
 	      "the far hosts of %u connection%s have not answered for up to %.0f s, such as %s",
 	      c->silent, plural(c->silent), (double)c->silent_ns / SECOND_NS, c->silent_name);
 	judge(h, HEALTH_HALF_KNOWN, blocked ? FOLLOWS : bad_if(c->half),
 	      "the partner of %u queue pair%s in use is not known, such as %s", c->half,
 	      plural(c->half), c->half_name);
-	judge(h, HEALTH_PATH_MTU, bad_if(c->no_mtu),
+	judge(h, HEALTH_PATH_MTU, narrow ? FOLLOWS : bad_if(c->no_mtu),
 	      "the path MTU of %u connection%s is not known, such as %s", c->no_mtu,
 	      plural(c->no_mtu), c->mtu_name);
 	judge(h, HEALTH_REFUSED,
@@ -401,7 +413,7 @@ static void judge_conns(struct health *h, const struct window *w)
 		      : bad_if(c->refused),
 	      "the peer refuses %u connection%s, such as %s: %s", c->refused, plural(c->refused),
 	      c->refused_name, why ? why + sizeof("peer refused: ") - 1 : "");
-	judge_missed(h, w);
+	judge_missed(h, w, narrow);
 	judge_table(h, w);
 }
 
@@ -414,6 +426,41 @@ static enum verdict lateness(const struct health_peer *p)
 	if (p->late_ns < (p->beats ? PEER_ON_TIME_NS : SLOW_ON_TIME_NS))
 		return GOOD;
 	return BETWEEN;
+}
+
+/* The largest path MTU whose packets have @len bytes at most. */
+static unsigned int path_mtu_in(unsigned int len)
+{
+	unsigned int p = PAYLOAD_MAX;
+
+	while (p > 256 && FRAME_MTU(p) > len)
+		p /= 2;
+	return p;
+}
+
+/* The link drops what hosts send, in one direction at least. Each end knows what arrives of its own
+ * side's packets, and tells the other. A port that is too small has its own alarm. */
+static void judge_reach(struct health *h, unsigned int i, const struct health_peer *p)
+{
+	const struct session_reach *to = &p->reach[0], *r = to, *from = to + 1;
+	bool out = health_narrow(to), in = health_narrow(from);
+
+	if (!out)
+		r = from;
+	if (out || in)
+		advise(h, i,
+		       "raise the MTU of all networks along the link to %u, or lower the path MTU "
+		       "of "
+		       "the hosts to %u",
+		       FRAME_MTU(health_path_mtu(r->longest)), path_mtu_in(r->carried));
+	judge(h, i, h->alarm[HEALTH_PORT_MTU].raised ? FOLLOWS : bad_if(out || in),
+	      "the link %s peer %s carries packets of at most %u bytes, and hosts send %u (path "
+	      "MTU "
+	      "%u): they vanish on it",
+	      out && in ? "to and from"
+	      : out	? "to"
+			: "from",
+	      p->name ? p->name : "", r->carried, r->longest, health_path_mtu(r->longest));
 }
 
 /* Without a name the peer was removed by a reload: its alarms clear. */
@@ -432,6 +479,7 @@ static void judge_peer(struct health *h, unsigned int base, const struct health_
 	      "peer %s is down: %s", name, p->cause.text);
 	judge(h, base + HEALTH_PEER_UNREACHED, cut ? FOLLOWS : bad_if(down && !p->met),
 	      "peer %s was never reached: %s", name, p->cause.text);
+	judge_reach(h, base + HEALTH_LINK_MTU, p);
 	if (p->mirror.text[0])
 		advise(h, base + HEALTH_RULE_MISSING, "%s", p->mirror.mend);
 	judge(h, base + HEALTH_RULE_MISSING, bad_if(p->mirror.text[0]), "%s", p->mirror.text);
@@ -478,8 +526,7 @@ static void judge_ports(struct health *h)
 	      strchr(one->name, ',') ? "are" : "is", strchr(one->name, ',') ? "have" : "has");
 }
 
-/* The path MTU that makes packets of @len bytes. */
-static unsigned int path_mtu_of(unsigned int len)
+unsigned int health_path_mtu(unsigned int len)
 {
 	unsigned int p = PAYLOAD_MAX;
 
@@ -533,7 +580,7 @@ static void judge_mtu(struct health *h)
 	char where[64];
 	bool bad = narrow(&h->sample, where, sizeof(where), &longest, &mtu);
 
-	p = path_mtu_of(longest);
+	p = health_path_mtu(longest);
 	if (bad)
 		advise(h, HEALTH_PORT_MTU,
 		       "raise the MTU of %s to %u, and that of all ports and of the link, or lower "
@@ -562,10 +609,12 @@ static void judge_dropped(struct health *h, const struct window *w)
 		       "queue, or a lower wan-rate",
 		       name);
 	judge(h, HEALTH_TX_DROPPED,
-	      ports_down(s) || h->alarm[HEALTH_PORT_MTU].raised ? FOLLOWS
-	      : much						? BAD
-	      : !n						? GOOD
-								: BETWEEN,
+	      ports_down(s) || h->alarm[HEALTH_PORT_MTU].raised ||
+			      (side == STEER_WAN && link_narrow(h))
+		      ? FOLLOWS
+	      : much ? BAD
+	      : !n   ? GOOD
+		     : BETWEEN,
 	      "%s did not take %" PRIu64 " of %" PRIu64 " frames in %.0f s: %s", name, n,
 	      w->d.tx[side], w->seconds,
 	      w->d.tx_too_long ? "they are longer than the kernel takes"
@@ -577,8 +626,6 @@ static void judge_host(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
 
-	judge_ports(h);
-	judge_mtu(h);
 	judge_dropped(h, w);
 	judge(h, HEALTH_DOUBLED, bad_if(s->bad_chunks),
 	      "the kernel returned %" PRIu64
@@ -621,9 +668,12 @@ void health_judge(struct health *h)
 {
 	struct window w = window_of(h);
 
+	/* causes before what may follow from them */
+	judge_ports(h);
+	judge_mtu(h);
+	judge_peers(h);
 	judge_host(h, &w);
 	health_judge_bypass(h);
-	judge_peers(h);
 	judge_loss(h, &w);
 	judge_pool(h, &w);
 	judge_conns(h, &w);

@@ -43,6 +43,18 @@ static void put_site(json_t *o, const struct session_info *si)
 	view_put_int(o, "wan-mtu", si->site.mtu[STEER_WAN]);
 }
 
+/* Longest packets that are known to cross the link, to it and from it; null when not known. */
+static void put_reach(json_t *o, const struct session_info *si)
+{
+	static const char *const names[] = {"link-mtu", "link-mtu-from"};
+
+	for (int i = 0; i < 2; i++)
+		if (si->state == SESSION_UP && si->reach[i].carried)
+			view_put_int(o, names[i], si->reach[i].carried);
+		else
+			view_put_str(o, names[i], NULL);
+}
+
 /* What is known of the link to the peer: rates in bits per second. */
 static void put_link(json_t *o, const struct view_source *src, unsigned int i)
 {
@@ -85,6 +97,7 @@ static json_t *peer_object(const struct view_source *src, unsigned int i,
 		view_put_int(o, "heard-ms", si->heard_ns / 1000000);
 	put_delays(o, si);
 	put_site(o, si);
+	put_reach(o, si);
 	put_link(o, src, i);
 	view_put_int(o, "sessions", si->sessions);
 	view_put_int(o, "restarts", si->restarts);

@@ -237,6 +237,7 @@ static void every_second(struct daemon *d)
 	if (d->uptime_ms >= KEPT_LIVES_MS)
 		kept_lives();
 	tell_sites(d);
+	daemon_path(d);
 	engine_memory(d->engine, &mem);
 	sd_notifyf(0,
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",

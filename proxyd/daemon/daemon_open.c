@@ -232,6 +232,7 @@ static int open_peers(struct daemon *d, char *err, size_t errlen)
 		.event = session_on_event,
 		.report = session_on_report,
 		.log = session_log,
+		.probe = daemon_probe,
 	};
 	struct session_config sc = {.memory = daemon_session_memory(d)};
 	struct prefix *buf;
@@ -242,6 +243,7 @@ static int open_peers(struct daemon *d, char *err, size_t errlen)
 	d->sock = peer_socket_open(&cfg->listen, cfg->port, err, errlen);
 	if (!d->sock)
 		return -EIO;
+	daemon_path_open(d);
 	/* reports of a batch must not leave before it is committed */
 	if (d->state_fd && peer_socket_wait(d->sock)) {
 		snprintf(err, errlen, "no memory for datagrams that wait");

@@ -5,6 +5,7 @@
 #ifndef LONGHAUL_DAEMON_PRIV_H
 #define LONGHAUL_DAEMON_PRIV_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -69,7 +70,9 @@ struct daemon {
 	struct capture capture;
 	struct operate operate;
 	struct own own;
-	int own_fd; /* 0: not open */
+	int own_fd;		  /* 0: not open */
+	char bridge[IF_NAMESIZE]; /* of the ports, "": none; its index */
+	unsigned int bridge_index;
 	bool stopping;
 	bool fence_failed; /* the latest attempt to hold a connection failed */
 	bool lingering;	   /* the port still takes what the rules before a reload wanted */
@@ -144,6 +147,17 @@ int daemon_steer(struct daemon *d);
 /** daemon_own_open - read own addresses for the first time; daemon_own - each second. */
 void daemon_own_open(struct daemon *d);
 void daemon_own(struct daemon *d);
+
+/* daemon_path.c */
+
+/** daemon_path - have sessions see whether the link carries what hosts send; each second. */
+void daemon_path(struct daemon *d);
+
+/** daemon_path_open - while /sys may be read. */
+void daemon_path_open(struct daemon *d);
+
+/** daemon_probe - struct session_sink's probe. */
+bool daemon_probe(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
 
 /* daemon_names.c */
 

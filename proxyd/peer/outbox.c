@@ -136,6 +136,34 @@ void outbox_heartbeat(struct session *s, struct peer *p, uint64_t now)
 	outbox_flush(s, p);
 }
 
+void outbox_probed(struct session *s, struct peer *p, const struct proto_probed *m)
+{
+	uint8_t message[PROTO_HDR + 6];
+
+	append(s, p, message, proto_put_probed(message, sizeof(message), m));
+	outbox_flush(s, p);
+}
+
+bool outbox_probe(struct session *s, struct peer *p, struct proto_probe *m)
+{
+	uint8_t data[SESSION_PROBE_MAX];
+	size_t less = (size_t)p->overhead + SEAL_DATA_HDR + PROTO_PROBE_LEN + SEAL_TAG;
+	int n;
+
+	if (m->size < less || m->size - p->overhead > (int)sizeof(data))
+		return false;
+	m->padding = (uint16_t)(m->size - less);
+	n = proto_put_probe(data + SEAL_DATA_HDR, sizeof(data) - SEAL_DATA_HDR, m);
+	if (n < 0)
+		return false;
+	less = seal_data(&p->link.keys, data, (size_t)n);
+	if (!s->sink.probe(s->sink.ctx, session_index(s, p), data, less))
+		return false;
+	p->tx_datagrams++;
+	p->tx_bytes += less;
+	return true;
+}
+
 void outbox_bye(struct session *s, struct peer *p, enum proto_bye_reason reason)
 {
 	uint8_t message[PROTO_HDR + 1];

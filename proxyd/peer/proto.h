@@ -27,6 +27,7 @@
 /* Longest message of each kind that this version writes, header included. */
 #define PROTO_HELLO_MAX	 (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
 #define PROTO_SITE_MAX	 (PROTO_HDR + 8 + PROTO_PREFIXES * 17)
+#define PROTO_PROBE_LEN	 (PROTO_HDR + 14) /* without padding */
 #define PROTO_REPORT_MAX (PROTO_HDR + 63 + REPORT_HOLES * 6 + 1 + REPORT_AGAIN * 3)
 
 enum proto_type {
@@ -35,6 +36,8 @@ enum proto_type {
 	PROTO_HEARTBEAT = 3,
 	PROTO_BYE = 4,
 	PROTO_SITE = 5,
+	PROTO_PROBE = 6,
+	PROTO_PROBED = 7,
 	PROTO_LANE_OPEN = 16,
 	PROTO_LANE_ACCEPT = 17,
 	PROTO_LANE_REFUSE = 18,
@@ -63,8 +66,10 @@ struct proto_challenge {
 #define PROTO_F_BEATS	  0x20u
 /* METER has the fields that struct meter.by_box marks as known */
 #define PROTO_F_METER_BOX 0x100u
+/* It answers PROBE. 0x800: PEER_FEATURE_* */
+#define PROTO_F_PROBE	  0x1000u
 /* What this version understands. */
-#define PROTO_FEATURES	  (PROTO_F_BEATS | PROTO_F_METER_BOX)
+#define PROTO_FEATURES	  (PROTO_F_BEATS | PROTO_F_METER_BOX | PROTO_F_PROBE)
 
 /**
  * struct proto_hello - who a node is and what it serves.
@@ -110,6 +115,28 @@ struct proto_site {
 	struct prefix wanted[PROTO_PREFIXES];
 };
 
+/**
+ * struct proto_probe - a datagram that was padded to see whether the link carries it (probe.c).
+ * Lengths are bytes of a packet, from the IP header on.
+ * @number: of the round; @size: of the packet that this is in; @last: of a burst
+ * @carried: longest packet that the receiver got, as far as the sender knows, 0: not known
+ * @refused: shortest that does not arrive there, 0: none
+ * @longest: that the sender's hosts send there now, 0: not known
+ * @padding: bytes
+ */
+struct proto_probe {
+	uint32_t number;
+	uint16_t size, carried, refused, longest, padding;
+	bool last;
+};
+
+/** struct proto_probed - @size: longest packet of the round @number that came. */
+struct proto_probed {
+	uint32_t number;
+	uint16_t size;
+	bool last;
+};
+
 enum proto_bye_reason {
 	BYE_SHUTDOWN = 1, /* the process ends */
 	BYE_REMOVED,	  /* the peer is no longer configured */
@@ -125,6 +152,8 @@ struct proto_message {
 		struct proto_heartbeat heartbeat;
 		enum proto_bye_reason bye;
 		struct proto_site site;
+		struct proto_probe probe;
+		struct proto_probed probed;
 		struct report report;
 	};
 };
@@ -156,6 +185,8 @@ int proto_put_hello(uint8_t *buf, size_t room, const struct proto_hello *h);
 int proto_put_heartbeat(uint8_t *buf, size_t room, const struct proto_heartbeat *h);
 int proto_put_bye(uint8_t *buf, size_t room, enum proto_bye_reason reason);
 int proto_put_site(uint8_t *buf, size_t room, const struct proto_site *t);
+int proto_put_probe(uint8_t *buf, size_t room, const struct proto_probe *p);
+int proto_put_probed(uint8_t *buf, size_t room, const struct proto_probed *p);
 int proto_put_report(uint8_t *buf, size_t room, const struct report *r);
 
 /** proto_name_ok - whether @name may be a node's name. */

@@ -121,6 +121,20 @@ static bool get_site(struct in *i, uint8_t flags, struct proto_site *t)
 	return !i->bad && !(down & ~(SITE_LAN_DOWN | SITE_WAN_DOWN)) && proto_site_ok(t);
 }
 
+static bool get_probe(struct in *i, uint8_t flags, struct proto_probe *p)
+{
+	p->number = take32(i);
+	p->size = take16(i);
+	p->carried = take16(i);
+	p->refused = take16(i);
+	p->longest = take16(i);
+	p->last = flags & F_PROBE_LAST;
+	p->padding = take16(i);
+	for (unsigned int k = 0; k < p->padding && !i->bad; k++)
+		i->bad |= take8(i) != 0;
+	return proto_probe_ok(p);
+}
+
 static void get_key(struct in *i, struct flow_key *k)
 {
 	memcpy(k->src.b, take(i, 16), 16);
@@ -313,6 +327,9 @@ static int flags_known(uint8_t type)
 		return F_ANSWERS_ANNOUNCE;
 	case PROTO_METER:
 		return F_METER_BOX;
+	case PROTO_PROBE:
+	case PROTO_PROBED:
+		return F_PROBE_LAST;
 	case PROTO_HEARTBEAT:
 	case PROTO_BYE:
 	case PROTO_LANE_ACCEPT:
@@ -352,6 +369,13 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 		return true;
 	case PROTO_SITE:
 		return get_site(i, flags, &m->site);
+	case PROTO_PROBE:
+		return get_probe(i, flags, &m->probe);
+	case PROTO_PROBED:
+		m->probed.number = take32(i);
+		m->probed.size = take16(i);
+		m->probed.last = flags & F_PROBE_LAST;
+		return true;
 	case PROTO_LANE_OPEN:
 		return get_report(i, REPORT_OPEN, flags, &m->report);
 	case PROTO_LANE_ACCEPT:

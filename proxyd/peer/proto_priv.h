@@ -14,6 +14,7 @@
 #define F_CHALLENGE_ESTABLISHED 0x02u
 #define F_HELLO_MORE		0x01u
 #define F_SITE_MORE		0x01u
+#define F_PROBE_LAST		0x01u
 #define F_OPEN_RESUME		0x01u
 #define F_OPEN_ONE_READ		0x02u
 #define F_PROGRESS_ACKABLE	0x01u
@@ -40,10 +41,11 @@
 /* A hole lies within the span in which PSNs can be compared at all. */
 #define SPAN_MAX (1u << 23)
 
-/** proto_hello_ok, proto_site_ok, proto_report_ok - whether a message with this content may be
- *  sent or believed. */
+/** proto_hello_ok, proto_site_ok, proto_probe_ok, proto_report_ok - whether a message with this
+ *  content may be sent or believed. */
 bool proto_hello_ok(const struct proto_hello *h);
 bool proto_site_ok(const struct proto_site *t);
+bool proto_probe_ok(const struct proto_probe *p);
 bool proto_report_ok(const struct report *r);
 
 #endif

@@ -132,6 +132,34 @@ int proto_put_site(uint8_t *buf, size_t room, const struct proto_site *t)
 	return finish(&o);
 }
 
+int proto_put_probe(uint8_t *buf, size_t room, const struct proto_probe *p)
+{
+	struct out o;
+
+	if (!proto_probe_ok(p))
+		return -EINVAL;
+	o = begin(buf, room, PROTO_PROBE, p->last ? F_PROBE_LAST : 0);
+	give32(&o, p->number);
+	give16(&o, p->size);
+	give16(&o, p->carried);
+	give16(&o, p->refused);
+	give16(&o, p->longest);
+	give16(&o, p->padding);
+	if (o.room - o.len < p->padding)
+		return -ENOSPC;
+	memset(give(&o, p->padding), 0, p->padding);
+	return finish(&o);
+}
+
+int proto_put_probed(uint8_t *buf, size_t room, const struct proto_probed *p)
+{
+	struct out o = begin(buf, room, PROTO_PROBED, p->last ? F_PROBE_LAST : 0);
+
+	give32(&o, p->number);
+	give16(&o, p->size);
+	return finish(&o);
+}
+
 int proto_put_heartbeat(uint8_t *buf, size_t room, const struct proto_heartbeat *h)
 {
 	struct out o = begin(buf, room, PROTO_HEARTBEAT, 0);

@@ -66,6 +66,11 @@ bool proto_site_ok(const struct proto_site *t)
 	return true;
 }
 
+bool proto_probe_ok(const struct proto_probe *p)
+{
+	return p->size && (!p->refused || p->refused > p->carried);
+}
+
 static bool key_ok(const struct flow_key *k)
 {
 	return k->dqpn <= PSN_MASK && (k->vlan <= 0xfff || k->vlan == FRAME_VLAN_NONE) &&

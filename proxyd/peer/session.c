@@ -415,6 +415,12 @@ static bool message(struct session *s, struct peer *p, const struct proto_messag
 			p->site = m->site;
 		}
 		return true;
+	case PROTO_PROBE:
+		probe_rx(s, p, &m->probe, seq);
+		return true;
+	case PROTO_PROBED:
+		probed_rx(p, &m->probed, now);
+		return true;
 	case PROTO_BYE:
 		session_down(s, p, LOG_NOTICE,
 			     m->bye == BYE_REMOVED ? SESSION_END_REMOVED : SESSION_END_STOPPED,
@@ -509,6 +515,7 @@ static void rx_data(struct session *s, struct peer *p, const uint8_t *data, size
 void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len,
 		uint64_t now_ns)
 {
+	enum seal_verdict kind;
 	struct peer *p;
 
 	if (peer >= PEER_MAX)
@@ -517,7 +524,10 @@ void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_
 	if (p->state != SESSION_DOWN && p->state != SESSION_UP)
 		return;
 
-	switch (len > SESSION_DATAGRAM_MAX ? SEAL_FOREIGN : seal_classify(data, len)) {
+	kind = len > SESSION_PROBE_MAX ? SEAL_FOREIGN : seal_classify(data, len);
+	if (len > SESSION_DATAGRAM_MAX && kind == SEAL_IS_HELLO)
+		kind = SEAL_FOREIGN;
+	switch (kind) {
 	case SEAL_IS_HELLO:
 		handshake_rx(s, p, data, len, now_ns);
 		break;
@@ -603,6 +613,7 @@ static void tick_up(struct session *s, struct peer *p, uint64_t now)
 		outbox_site(s, p);
 	}
 	outbox_heartbeat(s, p, now);
+	probe_tick(s, p, now);
 }
 
 void session_tick(struct session *s, uint64_t now_ns)
@@ -646,6 +657,18 @@ bool session_up(const struct session *s, unsigned int peer)
 uint64_t session_boot(const struct session *s)
 {
 	return s->self.boot;
+}
+
+bool session_reach(const struct session *s, unsigned int peer, struct session_reach out[2])
+{
+	const struct probing *b = &s->peer[peer < PEER_MAX ? peer : 0].link.probing;
+
+	if (!session_up(s, peer))
+		return false;
+	out[0] = b->to;
+	out[0].longest = s->peer[peer].longest;
+	out[1] = b->from;
+	return true;
 }
 
 bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,
@@ -696,6 +719,7 @@ bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,
 		.tx_reports = p->tx_reports,
 		.rx_reports = p->rx_reports,
 	};
+	(void)session_reach(s, peer, out->reach);
 	memcpy(out->name, p->name, sizeof(out->name));
 	memcpy(out->node, p->hello.name, sizeof(out->node));
 	memcpy(out->prefix, p->hello.prefix, sizeof(out->prefix));

@@ -32,6 +32,7 @@
 #include "peer/proto.h"
 
 #define SESSION_DATAGRAM_MAX 1472 /* bytes of UDP payload, sent or received */
+#define SESSION_PROBE_MAX    4160 /* the same, of a probe */
 #define SESSION_KEYS	     2	  /* keys that a peer may have at a time */
 #define SESSION_DATAGRAM_MIN 1000 /* lowest limit that can be configured: the largest HELLO fits */
 
@@ -126,12 +127,14 @@ struct session_config {
 };
 
 /**
- * struct session_sink - where outputs go. All must be given.
+ * struct session_sink - where outputs go. All but @probe must be given.
  * @send:   a datagram for peer @peer; @data valid during the call only
  * @event:  PEER_UP; PEER_DOWN; PEER_RESTARTED: another process of the peer is up now (instead of
  *          PEER_UP; possible also while the peer is up); PEER_AGAIN: the same process, up all the
  *          time, may have lost sight of us
  * @report: an authentic, well-formed report, for engine_rx_report()
+ * @probe:  a datagram that must not be fragmented; false when this host cannot send it. NULL: the
+ *          link is not probed
  * @log:    one line without newline; @prio as in <syslog.h>. Rate-limited where strangers could
  *          cause it
  */
@@ -141,6 +144,7 @@ struct session_sink {
 	void (*event)(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now_ns);
 	void (*report)(void *ctx, unsigned int peer, const struct report *r, uint64_t now_ns);
 	void (*log)(void *ctx, unsigned int peer, int prio, const char *line);
+	bool (*probe)(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
 };
 
 struct session;
@@ -190,6 +194,15 @@ int session_local(struct session *s, const struct session_local *local, uint64_t
  * of @site->wanted beyond the length of a prefix mean nothing. */
 void session_site(struct session *s, unsigned int peer, const struct proto_site *site);
 
+/**
+ * session_path - see whether packets of @want bytes, from the IP header on, arrive at @peer, from
+ * now on (probe.c).
+ * @longest:  that hosts send there now, 0: not known
+ * @overhead: bytes of IP and UDP headers of a datagram to it
+ */
+void session_path(struct session *s, unsigned int peer, uint16_t want, uint16_t longest,
+		  uint16_t overhead);
+
 /** session_rx - a datagram from the address of peer @peer. */
 void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len,
 		uint64_t now_ns);
@@ -222,11 +235,22 @@ bool session_up(const struct session *s, unsigned int peer);
 uint64_t session_boot(const struct session *s);
 
 /**
+ * struct session_reach - packets, in bytes from the IP header on, in one direction of the link.
+ * @carried: longest that is known to arrive, 0: not known; @refused: shortest that is known to
+ *           vanish, 0: none
+ * @longest: that hosts send now, 0: not known
+ */
+struct session_reach {
+	uint16_t carried, refused, longest;
+};
+
+/**
  * struct session_info - one peer, for people. Times in ns.
  * @state, @name:  as configured
  * @known:   false: it was never up, and @node .. @more mean nothing
  * @node, @version, @boot, @features, @window, @prefix, @nprefix, @more: from its latest HELLO
  * @site:    what it has told of its ports and rules in this session, if @site_known
+ * @reach:   to it and from it, see struct session_reach
  * @since_ns: how long it has been in @state
  * @heard:   an authentic, fresh datagram ever came; @heard_ns: how long ago. HELLOs without proof
  *           do not count; @rx_datagrams > 0 with @heard false: its HELLOs arrive here, ours do not
@@ -259,6 +283,7 @@ struct session_info {
 	unsigned int nprefix;
 	bool more, site_known;
 	struct proto_site site;
+	struct session_reach reach[2];
 	uint64_t since_ns;
 	bool heard, beats, other_key, other_version, reflected, calls;
 	enum session_end end;
@@ -270,6 +295,9 @@ struct session_info {
 	uint64_t tx_datagrams, tx_bytes, rx_datagrams, rx_bytes, tx_reports, rx_reports;
 	uint64_t counter[SC_COUNT];
 };
+
+/** session_reach - to @peer and from it; false when there is no session. */
+bool session_reach(const struct session *s, unsigned int peer, struct session_reach out[2]);
 
 /** session_info - false when there is no such peer. */
 bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,

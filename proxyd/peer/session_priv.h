@@ -49,6 +49,31 @@ struct queued {
 	uint8_t type;
 };
 
+/* Sizes in a burst of probes, at most. */
+#define PROBE_SIZES 16
+
+/**
+ * struct probing - what is known of the packets that the link carries (probe.c).
+ * @to, @from:   by our probes, and as the peer says of its own
+ * @told_seq:    sequence number of the newest datagram whose PROBE was taken
+ * @number, @size, @n: the round, and the sizes of its bursts, the longest first
+ * @bursts:      that are still to be sent; @full: there were enough of them to tell
+ * @came, @ended: longest of the round that came; when the end of a burst had come, 0: not yet
+ * @at:          when the next round begins, or this one is given up
+ * @low, @high:  while the limit is looked for: it came, it did not. @high 0: it is not
+ * @heard, @heard_size: round of the peer, and the longest that came of it
+ */
+struct probing {
+	struct session_reach to, from;
+	uint64_t told_seq, ended, at;
+	uint32_t number, heard;
+	uint16_t heard_size;
+	uint16_t size[PROBE_SIZES];
+	uint8_t n, bursts;
+	bool full, waits;
+	uint16_t came, low, high;
+};
+
 /**
  * struct link - the current session with a peer; meaningless unless it is UP.
  * @own, @other: the two salts that its keys are made of, and @psk, the key
@@ -67,6 +92,7 @@ struct link {
 	uint64_t hello_seq, site_seq;
 	uint64_t beat_seq, beat_sent, beat_at;
 	struct delay delay;
+	struct probing probing;
 };
 
 /** struct old_link - the session before a change of keys; reports of it are taken @until then. */
@@ -96,6 +122,7 @@ enum log_about {
  * @hello:      latest HELLO of a proven peer; @known: there was one
  * @noted:      its counters when it went down or got other keys (peer_note_refused())
  * @own_site:   what it is told of our ports and rules; @site: what it told of its own
+ * @want, @longest, @overhead: see session_path()
  * @called:     when its latest HELLO without proof came; @end: how its latest session ended
  * @out:        datagram being filled: header, then @out_len bytes of messages
  */
@@ -130,6 +157,7 @@ struct peer {
 	struct proto_site own_site, site;
 	uint64_t called;
 	enum session_end end;
+	uint16_t want, longest, overhead;
 };
 
 struct session {
@@ -138,7 +166,7 @@ struct session {
 	struct session_sink sink;
 	struct proto_hello self;
 	struct peer peer[PEER_MAX];
-	uint8_t plain[SESSION_DATAGRAM_MAX]; /* the datagram being decoded */
+	uint8_t plain[SESSION_PROBE_MAX]; /* the datagram being decoded */
 };
 
 /* Marks memory that holds sessions. */
@@ -212,6 +240,16 @@ int outbox_report(struct session *s, struct peer *p, const struct report *r);
 void outbox_hello(struct session *s, struct peer *p);
 void outbox_site(struct session *s, struct peer *p);
 void outbox_heartbeat(struct session *s, struct peer *p, uint64_t now);
+void outbox_probed(struct session *s, struct peer *p, const struct proto_probed *m);
+/** outbox_probe - send @m in a datagram that makes a packet of its size; false: not possible. */
+bool outbox_probe(struct session *s, struct peer *p, struct proto_probe *m);
 void outbox_bye(struct session *s, struct peer *p, enum proto_bye_reason reason);
+
+/* probe.c */
+/** probe_tick - with each heartbeat of a peer that is up. */
+void probe_tick(struct session *s, struct peer *p, uint64_t now);
+/** probe_rx, probed_rx - messages of the peer; @seq: of their datagram. */
+void probe_rx(struct session *s, struct peer *p, const struct proto_probe *m, uint64_t seq);
+void probed_rx(struct peer *p, const struct proto_probed *m, uint64_t now);
 
 #endif

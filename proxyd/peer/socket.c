@@ -20,12 +20,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,7 +41,7 @@
 /* Entries of the error queue that are read at a time. */
 #define TROUBLES   64
 /* One byte more than the longest datagram, to recognise longer ones. */
-#define SLOT	   (SESSION_DATAGRAM_MAX + 1)
+#define SLOT	   (SESSION_PROBE_MAX + 1)
 /* Datagrams that can wait for room in the send buffer; and for the end of a batch, which may report
  * on every connection. */
 #define HELD	   128u
@@ -88,7 +90,8 @@ struct peer_socket {
 	unsigned int first_held, nheld, max_held;
 	/* ns: when the latest batch was read, by both clocks; when the socket was last empty */
 	int64_t read_wall, read_at, empty_at;
-	bool wait; /* nothing leaves before peer_socket_flush() */
+	bool wait;	 /* nothing leaves before peer_socket_flush() */
+	int discover[2]; /* what the kernel does about the path's MTU: of IPv4, of IPv6 */
 };
 
 static const uint8_t v4_head[12] = {[10] = 0xff, [11] = 0xff};
@@ -158,6 +161,11 @@ static void prepare(struct peer_socket *ps)
 	setsockopt(ps->fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
 	if (ps->family == AF_INET6)
 		setsockopt(ps->fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
+
+	len = sizeof(ps->discover[0]);
+	getsockopt(ps->fd, IPPROTO_IP, IP_MTU_DISCOVER, &ps->discover[0], &len);
+	if (ps->family == AF_INET6)
+		getsockopt(ps->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &ps->discover[1], &len);
 
 	for (unsigned int i = 0; i < BATCH; i++) {
 		ps->iov[i] = (struct iovec){.iov_base = ps->data[i], .iov_len = SLOT};
@@ -418,7 +426,7 @@ static void deliver(struct peer_socket *ps, unsigned int i, peer_socket_fn fn, v
 		st->unknown_source++;
 		st->unknown_addr = addr;
 		st->unknown_port = port;
-	} else if (ps->msg[i].msg_len > SESSION_DATAGRAM_MAX) {
+	} else if (ps->msg[i].msg_len > SESSION_PROBE_MAX) {
 		st->oversize++;
 	} else {
 		st->rx++;
@@ -549,6 +557,68 @@ void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t 
 	h->to_len = e->sa_len;
 	h->len = len;
 	memcpy(h->data, data, len);
+}
+
+unsigned int peer_socket_overhead(const struct peer_socket *ps, unsigned int peer)
+{
+	return peer < PEER_MAX && ps->peer[peer].used && is_v4(&ps->peer[peer].addr) ? 20 + 8
+										     : 40 + 8;
+}
+
+unsigned int peer_socket_mtu(const struct peer_socket *ps, const char *name)
+{
+	struct ifreq ifr = {0};
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	return ioctl(ps->fd, SIOCGIFMTU, &ifr) ? 0 : (unsigned int)ifr.ifr_mtu;
+}
+
+/* Have datagrams leave in one piece, @on, or as at first. */
+static void unfragmented(const struct peer_socket *ps, bool v4, bool on)
+{
+	/* both constants have one value: NOLINTNEXTLINE(misc-redundant-expression) */
+	int whole = v4 ? (int)IP_PMTUDISC_PROBE : (int)IPV6_PMTUDISC_PROBE;
+	int v = on ? whole : ps->discover[!v4];
+
+	setsockopt(ps->fd, v4 ? (int)IPPROTO_IP : (int)IPPROTO_IPV6,
+		   v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &v, sizeof(v));
+	v = on;
+	if (!v4)
+		setsockopt(ps->fd, IPPROTO_IPV6, IPV6_DONTFRAG, &v, sizeof(v));
+}
+
+bool peer_socket_probe(struct peer_socket *ps, unsigned int peer, unsigned int ifindex,
+		       const uint8_t *data, size_t len)
+{
+	struct endpoint *e = &ps->peer[peer < PEER_MAX ? peer : 0];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))] = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	struct msghdr h = {.msg_name = &e->sa,
+			   .msg_namelen = e->sa_len,
+			   .msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = ifindex ? control : NULL};
+	struct cmsghdr *c = (struct cmsghdr *)(void *)control;
+	bool v4 = is_v4(&e->addr);
+	struct in_pktinfo in = {.ipi_ifindex = (int)ifindex};
+	struct in6_pktinfo in6 = {.ipi6_ifindex = ifindex};
+	ssize_t n;
+	int tries = 2;
+
+	if (peer >= PEER_MAX || !e->used)
+		return false;
+	c->cmsg_level = v4 ? IPPROTO_IP : IPPROTO_IPV6;
+	c->cmsg_type = v4 ? IP_PKTINFO : IPV6_PKTINFO;
+	c->cmsg_len = CMSG_LEN(v4 ? sizeof(in) : sizeof(in6));
+	memcpy(CMSG_DATA(c), v4 ? (void *)&in : (void *)&in6, v4 ? sizeof(in) : sizeof(in6));
+	h.msg_controllen = !ifindex ? 0 : CMSG_SPACE(v4 ? sizeof(in) : sizeof(in6));
+	unfragmented(ps, v4, true);
+	do
+		n = sendmsg(ps->fd, &h, MSG_DONTWAIT);
+	while (n < 0 && tries-- && came_back(ps, errno));
+	unfragmented(ps, v4, false);
+	ps->stats.tx += n >= 0;
+	return n >= 0;
 }
 
 void peer_socket_stats(const struct peer_socket *ps, struct peer_socket_stats *out)

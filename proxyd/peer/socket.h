@@ -67,6 +67,18 @@ int peer_socket_wait(struct peer_socket *ps);
  *  waiting, is counted and lost: the senders repeat every message that matters. */
 void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
 
+/** peer_socket_probe - send @data at once, or not at all, and not in fragments, whatever was
+ * learned of the path's MTU. @ifindex: the interface by which it shall leave, 0: as the route says.
+ * False when this host did not send it. */
+bool peer_socket_probe(struct peer_socket *ps, unsigned int peer, unsigned int ifindex,
+		       const uint8_t *data, size_t len);
+
+/** peer_socket_mtu - of the interface @name, 0: not known. */
+unsigned int peer_socket_mtu(const struct peer_socket *ps, const char *name);
+
+/** peer_socket_overhead - bytes of IP and UDP headers of a datagram to @peer. */
+unsigned int peer_socket_overhead(const struct peer_socket *ps, unsigned int peer);
+
 /** peer_socket_flush - send what waits. True while some still waits: call again soon. */
 bool peer_socket_flush(struct peer_socket *ps);
 

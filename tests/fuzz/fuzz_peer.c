@@ -137,7 +137,7 @@ static void world_init(struct world *w)
 {
 	struct session_config cfg = {
 		.local = {.name = "fuzz"}, .random = on_random, .random_ctx = w};
-	struct session_sink sink = {w, on_send, on_event, on_report, on_log};
+	struct session_sink sink = {w, on_send, on_event, on_report, on_log, NULL};
 
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * MS;

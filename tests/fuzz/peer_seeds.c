@@ -62,6 +62,14 @@ static int message(unsigned int i, uint8_t *buf, size_t room)
 							   .down = {false, true},
 							   .nwanted = 1,
 							   .wanted = {{.addr = a, .len = 128}}});
+	case 10:
+		return proto_put_probe(
+			buf, room,
+			&(struct proto_probe){
+				.number = 1, .size = 4188, .carried = 1500, .padding = 40});
+	case 11:
+		return proto_put_probed(buf, room,
+					&(struct proto_probed){.number = 1, .size = 1500});
 	default:
 		return 0;
 	}

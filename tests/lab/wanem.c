@@ -205,14 +205,14 @@ static void report_side(const char *name, struct side *s, const struct side *to)
 	       ",\"delivered-bytes\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"lost-burst\":%" PRIu64
 	       ",\"lost-queue\":%" PRIu64 ",\"lost-down\":%" PRIu64 ",\"lost-mtu\":%" PRIu64
 	       ",\"no-room\":%" PRIu64 ",\"duplicated\":%" PRIu64 ",\"reordered\":%" PRIu64
-	       ",\"corrupted\":%" PRIu64 ",\"marked\":%" PRIu64
-	       ",\"queue-peak\":%" PRIu64 ",\"store-peak\":%" PRIu64 ",\"oversize\":%" PRIu64
-	       ",\"tx-full\":%" PRIu64 ",\"tx-refused\":%" PRIu64 ",\"ring-drops\":%" PRIu64
+	       ",\"corrupted\":%" PRIu64 ",\"marked\":%" PRIu64 ",\"queue-peak\":%" PRIu64
+	       ",\"store-peak\":%" PRIu64 ",\"oversize\":%" PRIu64 ",\"tx-full\":%" PRIu64
+	       ",\"tx-refused\":%" PRIu64 ",\"ring-drops\":%" PRIu64
 	       ",\"late-us\":%.1f,\"late-max-us\":%.1f}",
 	       name, w->sent, w->sent_bytes, w->delivered, w->delivered_bytes, w->lost,
 	       w->lost_burst, w->lost_queue, w->lost_down, w->lost_mtu, w->no_room, w->duplicated,
-	       w->reordered, w->corrupted, w->marked, w->queue_peak_bytes, w->store_peak_bytes, s->oversize, s->tx_full,
-	       pkt_ring_refused(to->ring), pkt_ring_dropped(s->ring),
+	       w->reordered, w->corrupted, w->marked, w->queue_peak_bytes, w->store_peak_bytes,
+	       s->oversize, s->tx_full, pkt_ring_refused(to->ring), pkt_ring_dropped(s->ring),
 	       w->delivered ? (double)s->late_sum / (double)w->delivered / 1e3 : 0,
 	       (double)s->late_max / 1e3);
 }

@@ -38,6 +38,14 @@ it "IPv6 hosts, appliances that talk over IPv6: WRITE" transfer_and v6 '
 	--op write --count 500 --mtu 4096
 it "IPv6: SEND, path MTU 1024" transfer_and v6s '.state == "held" and ."path-mtu" == 1024' \
 	--op send --count 300 --mtu 1024
+narrow() # found out over IPv6
+{
+	wan_stop && wan_start --delay-ms 5 --mtu 1400 &&
+	await 20 jq_true a peer 'all(."link-mtu" == 1400 and ."link-mtu-from" == 1400)' &&
+	wan_stop && wan_start --delay-ms 5 --rate-mbps 1200 --loss 0.002 &&
+	await 20 jq_true a peer 'all(."link-mtu" == 4188 and ."link-mtu-from" == 4188)'
+}
+it "IPv6: the peers know what the link carries" narrow
 FAMILY=4
 it "IPv4 hosts over the same appliances" transfer_and v4 '.state == "held"' --op write --count 300 --mtu 4096
 pair_stop

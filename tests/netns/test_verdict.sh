@@ -85,6 +85,71 @@ wan_mtu() # a port of the link gets a smaller MTU under a transfer
 	done_with mtu && calm && [ $status = 0 ]
 }
 
+reach() # SITE FIELD VALUE: of its peer
+{
+	jq_true "$1" peer 'all(.[$f] == $v)' --arg f "$2" --argjson v "$3"
+}
+
+carries() # TO BYTES TEXT: how both ends of it name a link that begins at site a
+{
+	soon 2500 alarm a link-mtu "the link $1 peer edge-b carries packets of at most $2 bytes, and hosts send 4156 (path MTU 4096)" &&
+	soon 500 alarm b link-mtu "the link from peer edge-a carries packets of at most $2 bytes, and hosts send 4156 (path MTU 4096)" &&
+	jq_true a status 'any(.name == "link-mtu" and (.mend | contains("along the link to 4188") and contains("to 1024")))'
+}
+
+# What follows from it raises no alarm of its own
+nothing_else()
+{
+	await 30 jq_true a lane 'any(."custody-oldest-ms" > 7000)' && jq_true a status \
+		'all(.name == "link-mtu" or .state == "ok" or (.name | IN("daemon-late", "peer-late", "rx-dropped", "pool")))' &&
+	cli a -j doctor | jq -e 'any(.check == "peers" and .verdict == "wrong")' >/dev/null
+}
+
+# A network on the way begins to drop what hosts send, without a word.
+link_mtu()
+{
+	local status=0
+
+	at_work link && await 10 reach a link-mtu 4188 && await 10 reach b link-mtu-from 4188 || status=1
+	wan_stop
+	wan_start --delay-ms 10 --mtu 1500
+	carries to 1500 && nothing_else || status=1
+	wan_stop
+	wan_start --delay-ms 10
+	done_with link && calm && [ $status = 0 ]
+}
+
+# A port of a switch on the way gets a smaller MTU, in both directions
+switch_port()
+{
+	local status=0
+
+	at_work switch || status=1
+	ip -n $P-wan link set dev b mtu 2000
+	carries to 2000 || status=1
+	ip -n $P-wan link set dev b mtu $LAB_MTU
+	done_with switch && calm && [ $status = 0 ]
+}
+
+# The link is narrow from the start: that is known before hosts send, and said when they send what it does not carry
+narrow_from_start()
+{
+	local status=0
+
+	wan_stop
+	wan_start --delay-ms 10 --mtu 1500
+	await 10 reach a link-mtu 1500 && await 10 reach b link-mtu 1500 && calm || status=1
+	next_qpns
+	transfer short a --op write --mtu 1024 --count 200 && intact short && alarm a || status=1
+	next_qpns
+	transfer_begin long a --op write --mtu 4096 --count 20 --timeout-exp 16 --retry 7
+	carries to 1500 || status=1
+	{ transfer_end long; } >/dev/null 2>&1
+	wan_stop
+	wan_start --delay-ms 10
+	calm && [ $status = 0 ]
+}
+
 host_mtu() # what is behind a port does not take what the hosts send
 {
 	at_work host || return
@@ -122,6 +187,9 @@ wan_start --delay-ms 10
 it "the link is cut just after the peer came: the link, not what was before" link_cut_early
 it "a daemon is killed: its machine says that nothing listens" killed
 it "the MTU of the WAN port shrinks at runtime: both ends have the numbers" wan_mtu
+it "a network on the way drops long packets: both ends have the number and the mend" link_mtu
+it "a port of a switch on the way gets a smaller MTU" switch_port
+it "a link that is narrow from the start: said when hosts send long packets" narrow_from_start
 it "the host's port drops what is too long for it: tx-dropped" host_mtu
 it "a rule goes by a reload: both ends say which hosts" rule_gone
 it "the LAN port goes" port_gone b lan0

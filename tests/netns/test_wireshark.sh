@@ -62,6 +62,8 @@ it "LANE OPEN tells the log of its hosts" eval 'fields "longhaul.type == 16" lon
 it "ORDER gives records" eval 'fields "longhaul.type == 24" longhaul.record.lane longhaul.record.psn longhaul.record.kind | grep -q 0x'
 it "METER tells what was sent and what came" eval '
 	fields "longhaul.type == 26 && longhaul.got_bytes > 0" longhaul.sent_bytes longhaul.got_bytes longhaul.got_packets | grep -q "[1-9]"'
+it "PROBE and PROBED tell what the link carries" eval '
+	fields "longhaul.type == 6" longhaul.size longhaul.carried | grep -q 4188 && fields "longhaul.type == 7" longhaul.size | grep -q 4188'
 it "LANE ACCEPT" eval 'fields "longhaul.type == 17" longhaul.lane | grep -q .'
 it "LANE PROGRESS: marks that move, and holes" eval '
 	[ "$(fields "longhaul.type == 19" longhaul.cum | tr , "\n" | sort -u | wc -l)" -gt 5 ] &&

@@ -219,7 +219,7 @@ static inline void start_with(struct net *n, int id, const uint8_t *key)
 		.random = net_random,
 		.random_ctx = n,
 	};
-	struct session_sink sink = {me, on_send, on_event, on_report, on_log};
+	struct session_sink sink = {me, on_send, on_event, on_report, on_log, NULL};
 
 	session_destroy(me->s);
 	me->net = n;

@@ -18,6 +18,10 @@ static inline int proto_encode(uint8_t *buf, size_t room, const struct proto_mes
 		return proto_put_bye(buf, room, m->bye);
 	case PROTO_SITE:
 		return proto_put_site(buf, room, &m->site);
+	case PROTO_PROBE:
+		return proto_put_probe(buf, room, &m->probe);
+	case PROTO_PROBED:
+		return proto_put_probed(buf, room, &m->probed);
 	default:
 		return proto_put_report(buf, room, &m->report);
 	}

@@ -447,6 +447,48 @@ static void test_mtu(void **state)
 	only(HEALTH_COUNT);
 }
 
+/* The link carries less than hosts send: told at either end, and nothing that follows from it. */
+static void test_reach(void **state)
+{
+	unsigned int narrow = HEALTH_KINDS + HEALTH_LINK_MTU;
+	struct health_peer *p = &h.sample.peer[0];
+
+	(void)state;
+	go_on(20, 10000, 10);
+	p->reach[0] = (struct session_reach){.carried = 4160, .refused = 4161, .longest = 4160};
+	go_on(1, 10000, 10);
+	only(HEALTH_COUNT); /* hosts send nothing that long */
+	p->reach[0] = (struct session_reach){.carried = 1500, .refused = 1501, .longest = 4156};
+	h.sample.scan = (struct health_scan){.silent = 1, .silent_ns = 6 * SECOND, .missed = 1};
+	h.sample.n.tx[STEER_WAN] += 1000;
+	h.sample.n.tx_dropped[STEER_WAN] += 900; /* what is next to us dropped them */
+	h.sample.n.unsealed += 100;
+	go_on(8, 10000, 9000);
+	only(narrow);
+	assert_string_equal(h.alarm[narrow].text,
+			    "the link to peer edge-b carries packets of at most 1500 bytes, and "
+			    "hosts send 4156 (path MTU 4096): they vanish on it");
+	assert_non_null(strstr(health_mend(&h, narrow), "along the link to 4188"));
+	assert_non_null(strstr(health_mend(&h, narrow), "of the hosts to 1024"));
+	p->reach[1] = p->reach[0];
+	go_on(1, 10000, 9000);
+	assert_non_null(strstr(h.alarm[narrow].text, "the link to and from peer edge-b"));
+	p->reach[0].refused = 0;
+	go_on(1, 10000, 9000);
+	assert_non_null(strstr(h.alarm[narrow].text, "the link from peer edge-b"));
+	/* a port that is known to be too small is the better word for it */
+	p->mtu[STEER_WAN] = 1500;
+	p->longest = 4156;
+	go_on(1, 10000, 9000);
+	only(HEALTH_PORT_MTU);
+	p->mtu[STEER_WAN] = 0;
+	h.sample.scan = (struct health_scan){0};
+	p->reach[1].refused = 0;
+	h.sample.calm_ns = 0;
+	go_on(9, 10000, 10);
+	only(HEALTH_COUNT);
+}
+
 /* Flows that found no place, though the table has many: raising its size would not mend it. */
 static void test_table(void **state)
 {
@@ -640,7 +682,7 @@ int main(void)
 		TEST(test_simple),	  TEST(test_reasons),	TEST(test_peer_causes),
 		TEST(test_cut),		  TEST(test_mtu),	TEST(test_table),
 		TEST(test_dropped),	  TEST(test_missed),	TEST(test_missed_words),
-		TEST(test_unsealed_peer),
+		TEST(test_unsealed_peer), TEST(test_reach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,12 +141,12 @@ static void queue_drops_the_tail(void **state)
 	wan_destroy(w);
 }
 
-/* What routers do: a packet that is too long vanishes, a DSCP is lost, and packets that know ECN are marked. The header's
- * checksum stays right. */
+/* What routers do: a packet that is too long vanishes, a DSCP is lost, and packets that know ECN
+ * are marked. The header's checksum stays right. */
 static void routers(void **state)
 {
-	static const uint8_t v4[20] = {0x45, 0xba, 0, 100, 0, 0, 0x40, 0, 64, 17, 0, 0,
-				       10,   1,	   0, 1,   10, 2, 0,	1};
+	static const uint8_t v4[20] = {0x45, 0xba, 0,  100, 0, 0, 0x40, 0, 64, 17,
+				       0,    0,	   10, 1,   0, 1, 10,	2, 0,  1};
 	struct wan_config c = {.mtu = 100, .mark = 1, .bleach = true};
 	struct wan *w = wan_create(&c);
 	uint32_t len, sum = 0;

@@ -244,7 +244,7 @@ static void reflection_across_peers(void **state)
 {
 	struct mirror *m = calloc(1, sizeof(*m));
 	struct session_config cfg = {.local = {.name = "x"}};
-	struct session_sink sink = {m, mirror_send, mirror_event, mirror_report, mirror_log};
+	struct session_sink sink = {m, mirror_send, mirror_event, mirror_report, mirror_log, NULL};
 	unsigned int done = 0;
 
 	(void)state;

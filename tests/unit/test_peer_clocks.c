@@ -64,7 +64,7 @@ static void one_way_delay(void **state)
 static void configuration(void **state)
 {
 	struct node m = {0};
-	struct session_sink sink = {&m, on_send, on_event, on_report, on_log};
+	struct session_sink sink = {&m, on_send, on_event, on_report, on_log, NULL};
 	struct session_config cfg = {.local = {.name = "x"}};
 	struct session_info i;
 	struct session *s;

@@ -278,7 +278,7 @@ static void resumes(void **state)
 				     .memory = me->memory,
 				     .random = net_random,
 				     .random_ctx = n};
-	struct session_sink sink = {me, on_send, on_event, on_report, on_log};
+	struct session_sink sink = {me, on_send, on_event, on_report, on_log, NULL};
 
 	(void)state;
 	start_with(n, A, key[0]);

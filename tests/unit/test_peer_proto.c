@@ -95,6 +95,18 @@ static int sample(unsigned int i, uint8_t *buf, size_t room)
 	case 18:
 		r = sample_ahead();
 		break;
+	case 19:
+		return proto_put_probe(buf, room,
+				       &(struct proto_probe){.number = 0xfedcba98,
+							     .size = 576,
+							     .carried = 1500,
+							     .refused = 1501,
+							     .longest = 4156,
+							     .padding = 300,
+							     .last = true});
+	case 20:
+		return proto_put_probed(
+			buf, room, &(struct proto_probed){.number = 1, .size = 4188, .last = true});
 	default:
 		return 0;
 	}
@@ -459,21 +471,22 @@ static void sequence(void **state)
 		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
 		len += 5;
 	}
-	assert_int_equal(walk(buf, len), 19);
+	assert_int_equal(walk(buf, len), 21);
 	while ((v = proto_next(buf, len, &pos, &m)) != PROTO_END) {
 		static const enum proto_verdict want[] = {PROTO_OK, PROTO_UNKNOWN, PROTO_UNKNOWN,
 							  PROTO_MALFORMED};
 
 		assert_int_equal(v, want[seen++ % 4]);
 	}
-	assert_int_equal(seen, 76);
+	assert_int_equal(seen, 84);
 	assert_int_equal(pos, len);
 }
 
 static void unknown_flags(void **state)
 {
-	static const uint8_t known[] = {0x03, 0x01, 0,	  0, 0xb7, 0, 0,    0x21, 0x21, 0x01,
-					0xbf, 0x01, 0x02, 0, 0xd7, 0, 0x01, 0x01, 0};
+	static const uint8_t known[] = {0x03, 0x01, 0,	  0,	0xb7, 0,    0,
+					0x21, 0x21, 0x01, 0xbf, 0x01, 0x02, 0,
+					0xd7, 0,    0x01, 0x01, 0,    0x01, 0x01};
 	uint8_t buf[2048];
 	struct proto_message m;
 	int n;

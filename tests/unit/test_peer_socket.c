@@ -36,7 +36,7 @@ static const struct ip_addr lo6 = {{[15] = 1}};
 static struct {
 	unsigned int n, peer;
 	size_t len;
-	uint8_t data[SESSION_DATAGRAM_MAX];
+	uint8_t data[SESSION_PROBE_MAX];
 	uint32_t sum;
 	uint64_t waited_ns;
 } got;
@@ -234,7 +234,7 @@ static void batches(void **state)
 static void strangers(void **state)
 {
 	struct peer_socket *a = open_on(&lo4), *b = open_on(&lo4), *c = open_on(&lo4);
-	uint8_t data[SESSION_DATAGRAM_MAX + 1] = {1};
+	uint8_t data[SESSION_PROBE_MAX + 1] = {1};
 	struct peer_socket_stats st;
 
 	(void)state;
@@ -255,10 +255,10 @@ static void strangers(void **state)
 	assert_int_equal(st.unknown_port, peer_socket_port(c));
 
 	/* Too long by one; just right. */
-	peer_socket_send(a, 0, data, sizeof(data));
+	assert_true(peer_socket_probe(a, 0, 0, data, sizeof(data)));
 	assert_int_equal(take(b, 0), 1);
 	assert_int_equal(got.n, 0);
-	peer_socket_send(a, 0, data, sizeof(data) - 1);
+	assert_true(peer_socket_probe(a, 0, 0, data, sizeof(data) - 1));
 	assert_int_equal(take(b, 0), 1);
 	assert_int_equal(got.n, 1);
 	peer_socket_stats(b, &st);
@@ -483,7 +483,7 @@ static void sessions(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++) {
 		struct session_config cfg = {.local = {.name = i ? "b" : "a"}};
-		struct session_sink sink = {&e[i], end_send, end_event, end_report, end_log};
+		struct session_sink sink = {&e[i], end_send, end_event, end_report, end_log, NULL};
 
 		e[i].ps = open_on(&lo4);
 		assert_non_null(e[i].ps);

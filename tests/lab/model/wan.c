@@ -219,12 +219,12 @@ static void set_class(uint8_t *ip, uint8_t class)
 		put_be16(ip, (uint16_t)((get_be16(ip) & 0xf00f) | class << 4));
 		return;
 	}
-	/* RFC 1624 */
+	/* the checksum is corrected by what has changed */
 	sum = (uint16_t)~get_be16(ip + 10) + (uint16_t)~get_be16(ip);
 	ip[1] = class;
 	sum += get_be16(ip);
 	sum = (sum & 0xffff) + (sum >> 16);
-	put_be16(ip + 10, (uint16_t)~((sum & 0xffff) + (sum >> 16)));
+	put_be16(ip + 10, (uint16_t) ~((sum & 0xffff) + (sum >> 16)));
 }
 
 /* What routers on the way do to a packet. False when one drops it. */
