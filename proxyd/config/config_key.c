@@ -73,6 +73,7 @@ const struct key rule_keys[] = {
 	{"policy", V_CHOICE, true, R(policy), 0, 0, policy_names},
 	{"order", V_CHOICE, false, R(order), 0, 0, order_names},
 	{"class", V_CHOICE, false, R(traffic), 0, 0, class_names},
+	{"dscp", V_DSCP, false, R(dscp), 0, 0, NULL},
 	{"learn", V_LEARN, false, R(learn), 0, 0, NULL},
 	{"path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL},
 	{"pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL},
@@ -245,6 +246,8 @@ const char *key_apply(const struct key *k, struct config *c, void *base, const c
 		return value_prefixes(text, r->far, RULE_PREFIXES, &r->nfar);
 	case V_PATH_MTU:
 		return value_path_mtu(text, k->min, to);
+	case V_DSCP:
+		return value_dscp(text, to);
 	case V_PEER:
 		return value_name(text, c->rule_src[c->nrules - 1].peer, RULE_NAME);
 	case V_RANGES:

@@ -23,6 +23,7 @@ enum value_type {
 	V_NEAR,
 	V_FAR,
 	V_VLAN,
+	V_DSCP,
 	V_CHOICE,
 	V_LEARN,
 	V_LEVEL,

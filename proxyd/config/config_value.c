@@ -194,6 +194,29 @@ const char *value_path_mtu(const char *text, uint32_t min, uint32_t *out)
 	return NULL;
 }
 
+/* Numbers, and the usual names: class selectors, assured, expedited, lower effort. */
+const char *value_dscp(const char *text, uint8_t *out)
+{
+	unsigned int a, b = 0;
+	char end;
+
+	if (!strcmp(text, "keep"))
+		*out = 0;
+	else if (!strcmp(text, "ef"))
+		*out = RULE_DSCP | 46;
+	else if (!strcmp(text, "le"))
+		*out = RULE_DSCP | 1;
+	else if (sscanf(text, "cs%1u%c", &a, &end) == 1 && a < 8)
+		*out = (uint8_t)(RULE_DSCP | a << 3);
+	else if (sscanf(text, "af%1u%1u%c", &a, &b, &end) == 2 && a - 1 < 4 && b - 1 < 3)
+		*out = (uint8_t)(RULE_DSCP | a << 3 | b << 1);
+	else if (sscanf(text, "%2u%c", &a, &end) == 1 && a < 64 && text[0] >= '0' && text[0] <= '9')
+		*out = (uint8_t)(RULE_DSCP | a);
+	else
+		return wrong("is no DSCP; write keep, 0 to 63, cs0 to cs7, af11 to af43, ef or le");
+	return NULL;
+}
+
 const char *value_bool(const char *text, bool *out)
 {
 	if (strcmp(text, "on") && strcmp(text, "off"))

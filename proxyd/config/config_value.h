@@ -32,6 +32,8 @@ const char *value_pace(const char *text, uint64_t *out);
 const char *value_duration(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
 /** value_path_mtu - 256, 512, 1024, 2048, 4096, not below @min; "auto" gives 0. */
+/** value_dscp - RULE_DSCP and the number, or 0 for keep. */
+const char *value_dscp(const char *text, uint8_t *out);
 const char *value_path_mtu(const char *text, uint32_t min, uint32_t *out);
 
 /** value_bool - on or off. */

@@ -62,6 +62,7 @@ static void put_link(json_t *o, const struct view_source *src, unsigned int i)
 
 	if (!engine_link_info(src->engine, i, &k))
 		return;
+	view_put_int(o, "ecn-marked", k.marked);
 	view_put_str(o, "pace", k.phase);
 	view_put_int(o, "pace-bps", k.pace * 8);
 	view_put_str(o, "pace-cause", k.cause);

@@ -78,6 +78,8 @@ static json_t *rule_object(const struct view_source *src, unsigned int i,
 	view_put_str(o, "policy", ack_policy_name(r->policy));
 	view_put_str(o, "order", order_mode_name(r->order));
 	view_put_str(o, "class", traffic_class_name(r->traffic));
+	/* null: as hosts have set it */
+	json_object_set_new(o, "dscp", r->dscp ? json_integer(r->dscp & ~RULE_DSCP) : json_null());
 	view_put_str(o, "learn", learn_text(r->learn));
 	view_put_int(o, "path-mtu", r->path_mtu);
 	view_put_int(o, "pool", r->cap);

@@ -18,6 +18,17 @@
 #include "host/log.h"
 #include "port/afxdp.h"
 
+/* Of reports to @peer, which serve all rules that name it: the highest one of these. */
+static unsigned int report_dscp(const struct config *c, unsigned int peer)
+{
+	unsigned int dscp = 0;
+
+	for (unsigned int i = 0; i < c->nrules; i++)
+		if (c->rules[i].peer == (int)peer && (c->rules[i].dscp & ~RULE_DSCP) > dscp)
+			dscp = c->rules[i].dscp & ~RULE_DSCP;
+	return dscp;
+}
+
 void daemon_set_rules(struct daemon *d)
 {
 	d->view.rules = d->cfg->rules;
@@ -26,6 +37,8 @@ void daemon_set_rules(struct daemon *d)
 	engine_stood_still(d->engine, d->now, d->now);
 	engine_rules(d->engine, d->cfg->rules, d->cfg->nrules, d->now);
 	operate_rules(&d->view, d->now);
+	for (unsigned int i = 0; d->sock && i < PEER_MAX; i++)
+		peer_socket_class(d->sock, i, (uint8_t)(report_dscp(d->cfg, i) << 2));
 }
 
 struct engine_config daemon_limits(const struct config *cfg)

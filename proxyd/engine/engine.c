@@ -381,6 +381,8 @@ static void rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t 
 		return;
 	}
 	rx_by_link(e, fl, &f);
+	if (port == PORT_LAN && fl->rule >= 0 && e->rules[fl->rule].dscp)
+		frame_set_dscp(&f, data, e->rules[fl->rule].dscp & ~RULE_DSCP);
 	learn_frame(e, fl, &f);
 	if (e->in_fault && rx_in_fault(e, fl, &f))
 		return;

@@ -107,6 +107,7 @@ struct prefix {
  * @learn:      LEARN_*
  * @order:      enum order_mode
  * @traffic:    enum traffic_class
+ * @dscp:       RULE_DSCP and what packets bear on the WAN, 0: what their host has set
  * @announce:   enum announce_mode
  * @path_mtu:   bytes when the operator knows it, else 0: learned
  * @cap:        bytes of custody that this rule may hold, 0: no cap of its own
@@ -128,6 +129,7 @@ struct rule {
 	uint8_t atomic;
 	uint8_t order;
 	uint8_t traffic;
+	uint8_t dscp;
 	uint8_t announce;
 	uint32_t path_mtu;
 	uint64_t cap;
@@ -141,6 +143,7 @@ struct rule {
 	} read_range[RULE_READ_RANGES];
 };
 #define RULE_ANY_VLAN 0xfffeu
+#define RULE_DSCP     0x40u
 
 const char *ack_policy_name(enum ack_policy v);
 const char *order_mode_name(enum order_mode v);

@@ -62,6 +62,7 @@ struct endpoint {
 	uint16_t port;
 	union sockaddr_any sa;
 	socklen_t sa_len;
+	uint8_t tos;
 	int trouble; /* errno of a datagram that was not sent or did not arrive; 0: none */
 };
 
@@ -69,6 +70,7 @@ struct endpoint {
 struct held {
 	union sockaddr_any to;
 	socklen_t to_len;
+	uint8_t tos;
 	size_t len;
 	uint8_t data[SESSION_DATAGRAM_MAX];
 };
@@ -314,6 +316,12 @@ int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_a
 	return 0;
 }
 
+void peer_socket_class(struct peer_socket *ps, unsigned int peer, uint8_t tos)
+{
+	if (peer < PEER_MAX)
+		ps->peer[peer].tos = tos;
+}
+
 void peer_socket_unmap(struct peer_socket *ps, unsigned int peer)
 {
 	if (peer < PEER_MAX)
@@ -490,15 +498,67 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 	return (int)total;
 }
 
+/* Control messages of a datagram. */
+struct ask {
+	_Alignas(struct cmsghdr) char buf[CMSG_SPACE(sizeof(struct in6_pktinfo)) +
+					  CMSG_SPACE(sizeof(int))];
+	size_t len;
+};
+
+static void ask_put(struct ask *a, int level, int type, const void *data, size_t len)
+{
+	struct cmsghdr *c = (struct cmsghdr *)(void *)(a->buf + a->len);
+
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), data, len);
+	a->len += CMSG_SPACE(len);
+}
+
+/* Send with DSCP and ECN @tos, by the interface @ifindex; 0: as the socket and the route say. */
+static ssize_t send_as(struct peer_socket *ps, const union sockaddr_any *to, socklen_t to_len,
+		       uint8_t tos, unsigned int ifindex, const uint8_t *data, size_t len)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	struct in_pktinfo in = {.ipi_ifindex = (int)ifindex};
+	struct in6_pktinfo in6 = {.ipi6_ifindex = ifindex};
+	struct ask ask = {.len = 0};
+	struct msghdr h = {.msg_name = (void *)(uintptr_t)to,
+			   .msg_namelen = to_len,
+			   .msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = ask.buf};
+	struct ip_addr addr;
+	int class = tos;
+	uint16_t port;
+
+	from_sockaddr(to, &addr, &port);
+	if (is_v4(&addr)) {
+		if (tos)
+			ask_put(&ask, IPPROTO_IP, IP_TOS, &class, sizeof(class));
+		if (ifindex)
+			ask_put(&ask, IPPROTO_IP, IP_PKTINFO, &in, sizeof(in));
+	} else {
+		if (tos)
+			ask_put(&ask, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof(class));
+		if (ifindex)
+			ask_put(&ask, IPPROTO_IPV6, IPV6_PKTINFO, &in6, sizeof(in6));
+	}
+	h.msg_controllen = ask.len;
+	return sendmsg(ps->fd, &h, MSG_DONTWAIT);
+}
+
 /* False when the send buffer has no room; true when it was sent, or cannot ever be sent. */
 static bool try_send(struct peer_socket *ps, const union sockaddr_any *to, socklen_t to_len,
-		     const uint8_t *data, size_t len)
+		     uint8_t tos, const uint8_t *data, size_t len)
 {
 	int err, tries = 2;
 	ssize_t n;
 
 	do {
-		n = sendto(ps->fd, data, len, MSG_DONTWAIT, &to->sa, to_len);
+		n = tos ? send_as(ps, to, to_len, tos, 0, data, len)
+			: sendto(ps->fd, data, len, MSG_DONTWAIT, &to->sa, to_len);
 		err = errno;
 	} while (n < 0 && (err == EINTR || (tries-- && came_back(ps, err))));
 	if (n >= 0) {
@@ -519,7 +579,7 @@ bool peer_socket_flush(struct peer_socket *ps)
 	while (ps->nheld) {
 		const struct held *h = &ps->held[ps->first_held];
 
-		if (!try_send(ps, &h->to, h->to_len, h->data, h->len))
+		if (!try_send(ps, &h->to, h->to_len, h->tos, h->data, h->len))
 			return true;
 		ps->first_held = (ps->first_held + 1) % ps->max_held;
 		ps->nheld--;
@@ -545,7 +605,8 @@ void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t 
 	if (peer >= PEER_MAX || !ps->peer[peer].used)
 		return;
 	e = &ps->peer[peer];
-	if (!ps->wait && !peer_socket_flush(ps) && try_send(ps, &e->sa, e->sa_len, data, len))
+	if (!ps->wait && !peer_socket_flush(ps) &&
+	    try_send(ps, &e->sa, e->sa_len, e->tos, data, len))
 		return;
 	/* in a batch it is lost rather than sent early: every message is repeated */
 	if (ps->nheld == ps->max_held || len > sizeof(h->data)) {
@@ -555,6 +616,7 @@ void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t 
 	h = &ps->held[(ps->first_held + ps->nheld++) % ps->max_held];
 	h->to = e->sa;
 	h->to_len = e->sa_len;
+	h->tos = e->tos;
 	h->len = len;
 	memcpy(h->data, data, len);
 }
@@ -590,33 +652,17 @@ static void unfragmented(const struct peer_socket *ps, bool v4, bool on)
 bool peer_socket_probe(struct peer_socket *ps, unsigned int peer, unsigned int ifindex,
 		       const uint8_t *data, size_t len)
 {
-	struct endpoint *e = &ps->peer[peer < PEER_MAX ? peer : 0];
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))] = {0};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-	struct msghdr h = {.msg_name = &e->sa,
-			   .msg_namelen = e->sa_len,
-			   .msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = ifindex ? control : NULL};
-	struct cmsghdr *c = (struct cmsghdr *)(void *)control;
-	bool v4 = is_v4(&e->addr);
-	struct in_pktinfo in = {.ipi_ifindex = (int)ifindex};
-	struct in6_pktinfo in6 = {.ipi6_ifindex = ifindex};
-	ssize_t n;
+	const struct endpoint *e = &ps->peer[peer < PEER_MAX ? peer : 0];
 	int tries = 2;
+	ssize_t n;
 
 	if (peer >= PEER_MAX || !e->used)
 		return false;
-	c->cmsg_level = v4 ? IPPROTO_IP : IPPROTO_IPV6;
-	c->cmsg_type = v4 ? IP_PKTINFO : IPV6_PKTINFO;
-	c->cmsg_len = CMSG_LEN(v4 ? sizeof(in) : sizeof(in6));
-	memcpy(CMSG_DATA(c), v4 ? (void *)&in : (void *)&in6, v4 ? sizeof(in) : sizeof(in6));
-	h.msg_controllen = !ifindex ? 0 : CMSG_SPACE(v4 ? sizeof(in) : sizeof(in6));
-	unfragmented(ps, v4, true);
+	unfragmented(ps, is_v4(&e->addr), true);
 	do
-		n = sendmsg(ps->fd, &h, MSG_DONTWAIT);
+		n = send_as(ps, &e->sa, e->sa_len, e->tos, ifindex, data, len);
 	while (n < 0 && tries-- && came_back(ps, errno));
-	unfragmented(ps, v4, false);
+	unfragmented(ps, is_v4(&e->addr), false);
 	ps->stats.tx += n >= 0;
 	return n >= 0;
 }

@@ -37,6 +37,9 @@ uint16_t peer_socket_port(const struct peer_socket *ps);
 int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr,
 		    uint16_t port);
 
+/** peer_socket_class - the DSCP and ECN of datagrams to @peer; 0 at first. */
+void peer_socket_class(struct peer_socket *ps, unsigned int peer, uint8_t tos);
+
 /** peer_socket_reaches - whether the socket's family has a way to @addr. */
 bool peer_socket_reaches(const struct peer_socket *ps, const struct ip_addr *addr);
 

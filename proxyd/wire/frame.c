@@ -186,6 +186,20 @@ enum frame_verdict frame_parse(const uint8_t *data, uint32_t len, struct frame *
 	return FRAME_NOT_ROCE;
 }
 
+void frame_set_dscp(const struct frame *f, uint8_t *data, uint8_t dscp)
+{
+	uint8_t *ip = data + f->l3;
+	uint32_t v6 = get_be32(ip);
+
+	if (f->ip6) {
+		put_be32(ip, (v6 & 0xf03fffff) | (uint32_t)dscp << 22);
+		return;
+	}
+	ip[1] = (uint8_t)(dscp << 2 | (ip[1] & 3));
+	put_be16(ip + 10, 0);
+	put_be16(ip + 10, ip4_csum(ip));
+}
+
 const char *frame_verdict_name(enum frame_verdict v)
 {
 	static const char *const names[FRAME_VERDICTS] = {

@@ -95,6 +95,10 @@ struct frame {
  */
 enum frame_verdict frame_parse(const uint8_t *data, uint32_t len, struct frame *f);
 
+/** frame_set_dscp - in the IP header of @f, whose bytes are at @data. ECN stays. The ICRC does not
+ * cover it. */
+void frame_set_dscp(const struct frame *f, uint8_t *data, uint8_t dscp);
+
 /** frame_verdict_name - short kebab-case name of a verdict, for counters ("bad-pad"). */
 const char *frame_verdict_name(enum frame_verdict v);
 

@@ -31,6 +31,8 @@
 #include "tests/lab/model/pkt_ring.h"
 #include "tests/lab/model/prng.h"
 #include "tests/lab/model/rc_host.h"
+#include "wire/bytes.h"
+#include "wire/icrc.h"
 
 #define SECOND	    1000000000ull
 #define RX_BATCH    128
@@ -57,7 +59,7 @@ static struct options {
 	uint8_t peer_mac[6];
 	bool listen, bidir, cm, nvme, verify, no_verify, credits, visible, help;
 	enum rc_personality personality;
-	uint32_t qpn, peer_qpn, psn, peer_psn, psn_step, qps, mtu, size, depth, max_rd, vlan;
+	uint32_t qpn, peer_qpn, psn, peer_psn, psn_step, qps, mtu, size, depth, max_rd, vlan, tos;
 	enum op op;
 	uint64_t count, bytes, region, expect, seed, rate_mbps, linger_ms, recv_interval_us;
 	double seconds, idle, rnr_p, start_timeout;
@@ -99,6 +101,7 @@ static struct endpoint {
 	struct rc_host *host;
 	struct flow *flows;
 	struct prng prng;
+	uint64_t rx_tos[256];
 	uint64_t now, started, first_at, last_at, rx_at, stop_posting_at;
 	uint64_t completed, errors, bytes, messages, rx_messages, rx_bytes, lat_sum, lat_max;
 	uint32_t lat_bin[LAT_BINS];
@@ -306,10 +309,37 @@ static uint8_t *get_buf(void *ctx)
 	return pkt_ring_buf(ep.ring);
 }
 
+/* The IP header of a frame, NULL: none. */
+static uint8_t *ip_of(uint8_t *data, uint32_t len)
+{
+	uint8_t *ip = data + (len > 18 && get_be16(data + 12) == 0x8100 ? 18 : 14);
+
+	return len >= 60 || (len >= 38 && *ip >> 4 == 4) ? ip : NULL;
+}
+
+static uint8_t tos_of(const uint8_t *ip)
+{
+	return *ip >> 4 == 4 ? ip[1] : (uint8_t)(get_be16(ip) >> 4);
+}
+
+static void set_tos(uint8_t *ip)
+{
+	if (*ip >> 4 != 4) {
+		put_be16(ip, (uint16_t)((get_be16(ip) & 0xf00f) | opt.tos << 4));
+		return;
+	}
+	ip[1] = (uint8_t)opt.tos;
+	put_be16(ip + 10, 0);
+	put_be16(ip + 10, ip4_csum(ip));
+}
+
 static void send_buf(void *ctx, uint8_t *buf, uint32_t len)
 {
+	uint8_t *ip = opt.tos ? ip_of(buf, len) : NULL;
+
 	(void)ctx;
-	(void)buf;
+	if (ip)
+		set_tos(ip);
 	pkt_ring_queue(ep.ring, len);
 }
 
@@ -514,7 +544,11 @@ static void receive(void)
 	struct pkt_ring_frame f;
 
 	for (int i = 0; i < RX_BATCH && pkt_ring_next(ep.ring, &f); i++) {
+		uint8_t *ip = ip_of(f.data, f.len);
+
 		ep.rx_at = ep.now;
+		if (ip)
+			ep.rx_tos[tos_of(ip)]++;
 		if (!opt.cm || !cm_frame(&f))
 			rc_host_rx(ep.host, ep.now, f.data, f.len);
 		pkt_ring_release(ep.ring);
@@ -557,7 +591,11 @@ static void report(FILE *out)
 		",\"rx-frames\":%" PRIu64 ",",
 		h->rx_bad_icrc, h->rx_malformed, h->rx_no_qp, h->rx_cnp, pkt_ring_dropped(ep.ring),
 		h->tx_frames, h->rx_frames);
-	fprintf(out, "\"errors\":%" PRIu64 ",\"first-error\":\"%s\",\"intact\":%s}\n", ep.errors,
+	fprintf(out, "\"rx-tos\":{");
+	for (unsigned int i = 0, n = 0; i < 256; i++)
+		if (ep.rx_tos[i])
+			fprintf(out, "%s\"%u\":%" PRIu64, n++ ? "," : "", i, ep.rx_tos[i]);
+	fprintf(out, "},\"errors\":%" PRIu64 ",\"first-error\":\"%s\",\"intact\":%s}\n", ep.errors,
 		rc_status_name(ep.first_error), ep.not_intact ? "false" : "true");
 	fflush(out);
 }
@@ -608,7 +646,7 @@ static const char help[] =
 	"usage: endpoint --if IF --ip A --peer-ip B [option ...]\n"
 	"  --listen                    passive side (default: active, posts requests)\n"
 	"  --bidir                     both sides post requests\n"
-	"  --peer-mac M                (broadcast)          --vlan V\n"
+	"  --peer-mac M                (broadcast)          --vlan V --tos N (0: DSCP and ECN)\n"
 	"  --qpn N --peer-qpn N        (0x100)              --psn P --peer-psn P  (0)\n"
 	"  --psn-step N                from one queue pair to the next (1000)\n"
 	"  --qps K                     QPNs count up from --qpn\n"
@@ -645,6 +683,7 @@ static const struct row {
 	{"peer-ip", IP, &opt.peer_ip, NULL},
 	{"peer-mac", MAC, opt.peer_mac, NULL},
 	{"vlan", U32, &opt.vlan, NULL},
+	{"tos", U32, &opt.tos, NULL},
 	{"qpn", U32, &opt.qpn, NULL},
 	{"peer-qpn", U32, &opt.peer_qpn, NULL},
 	{"psn", U32, &opt.psn, NULL},

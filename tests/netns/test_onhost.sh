@@ -175,8 +175,6 @@ nobody() # INTERFACE of the host
 # The emulated link is 20 ms away: what a container gets bare, and with longhauld
 faster()
 {
-	local bare
-
 	[ "$(jq -n --argjson a "$(delivered_rate accelerated)" --argjson b "$(delivered_rate bare)" '$a > 3 * $b')" = true ] ||
 		{ echo "bare $(delivered_rate bare) MB/s, accelerated $(delivered_rate accelerated)" >&2; false; }
 }

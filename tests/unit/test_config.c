@@ -80,6 +80,7 @@ static void test_everything(void **state)
 			       "peer = edge-b\n"
 			       "policy = honest\n"
 			       "class = bulk\n"
+			       "dscp = af41\n"
 			       "learn = cm\n"
 			       "path-mtu = 1024\n"
 			       "pool = 64M\n"
@@ -117,7 +118,7 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.npeers, 2);
 	assert_int_equal(cfg.peers[0].port, 4791);
 	assert_int_equal(cfg.peers[1].port, 5000);
-	assert_int_equal(cfg.peers[0].key_line, 41);
+	assert_int_equal(cfg.peers[0].key_line, 42);
 	assert_int_equal(cfg.nrules, 2);
 	assert_int_equal(cfg.rules[0].nnear, 2);
 	assert_int_equal(cfg.rules[0].near[0].len, 48);
@@ -126,6 +127,8 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.rules[0].peer, 0);
 	assert_int_equal(cfg.rules[0].policy, POLICY_HONEST);
 	assert_int_equal(cfg.rules[0].traffic, CLASS_BULK);
+	assert_int_equal(cfg.rules[0].dscp, RULE_DSCP | 34);
+	assert_int_equal(cfg.rules[1].dscp, 0);
 	assert_int_equal(cfg.rules[0].learn, LEARN_CM);
 	assert_int_equal(cfg.rules[0].path_mtu, 1024);
 	assert_int_equal(cfg.rules[0].cap, 64 << 20);
