@@ -18,9 +18,10 @@
  *
  * The WAN is paced by a token bucket at the configured rate, and with `wan-rate = auto` each link
  * by one of its own at the pace that its controller has found (rate.c). A lane stops as soon as a
- * bucket is empty and the engine asks to be woken when QUANTUM bytes are there again: small bursts,
- * few wake-ups. The LAN is not paced: its link and the port's ring hold it back. A port without
- * room (-EAGAIN) ends the turns there; the lanes stay in the list until engine_port_again().
+ * bucket is empty and the engine asks to be woken when QUANTUM bytes, or those of WAKE_NS, are there
+ * again: small bursts, few wake-ups. The LAN is not paced: its link and the port's ring hold it
+ * back. A port without room (-EAGAIN) ends the turns there; the lanes stay in the list until
+ * engine_port_again().
  *
  * row: FAST-6, CONV-7, CONV-9
  */
@@ -32,6 +33,8 @@
 /* Bytes that may leave at once; 1 ms of the rate where that is more. */
 #define BURST_MIN      65536
 #define PASSED_MOST    15u
+/* A wake-up costs as much processor time as a few large packets. */
+#define WAKE_NS	       (100 * NSEC_PER_USEC)
 
 static const enum traffic_class by_rank[CLASSES] = {CLASS_CONTROL, CLASS_DATA, CLASS_BULK};
 
@@ -132,9 +135,13 @@ void pace_sent(struct engine *e, uint32_t len)
 /* When there are tokens for a turn again. */
 static uint64_t tokens_at(const struct engine *e, int64_t tokens, uint64_t rate)
 {
-	uint64_t missing = tokens > 0 ? 0 : (uint64_t)-tokens + QUANTUM;
+	uint64_t some = rate * WAKE_NS / NSEC_PER_SEC;
 
-	return rate ? e->now + missing * NSEC_PER_SEC / rate : e->now;
+	if (!rate || tokens > 0)
+		return e->now;
+	some = MIN(some, (uint64_t)burst(e, rate) / 2);
+	some = MAX(some, QUANTUM);
+	return e->now + ((uint64_t)-tokens + some) * NSEC_PER_SEC / rate;
 }
 
 /* ---- who is next ---- */
