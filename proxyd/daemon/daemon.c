@@ -32,6 +32,7 @@
 #define HOUSE_NS    50000000ull
 #define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process did not run */
 #define OVERRUN_NS  1000000ull	   /* between queries of what the rings have lost */
+#define LOOK_NS	    50000ull	   /* datagrams of which no turn of the loop told wait no longer */
 #define SECOND_NS   1000000000ull
 /* More than any ring holds. */
 #define LAST_ROUNDS 64
@@ -288,6 +289,24 @@ static void tick(struct daemon *d)
 		capture_after(&d->capture, &d->view, d->now);
 }
 
+void daemon_on_datagrams(void *ctx, int fd)
+{
+	struct daemon *d = ctx;
+
+	(void)fd;
+	d->look_at = 0;
+}
+
+/* Whether to look for datagrams, a system call that finds none in most rounds. Before frames of the
+ * WAN it is always made, as these may need what a datagram explains. */
+static bool look_for_datagrams(struct daemon *d)
+{
+	if (d->now < d->look_at && !afxdp_unread(d->port, STEER_WAN))
+		return false;
+	d->look_at = d->now + LOOK_NS;
+	return true;
+}
+
 /* The engine answers a METER with what it had received when the METER arrived, so it must know
  * which frames it may have read before or after that moment. True when datagrams may be left. */
 static bool read_datagrams(struct daemon *d)
@@ -302,9 +321,12 @@ static bool read_datagrams(struct daemon *d)
 	d->box.unread = afxdp_unread(d->port, STEER_WAN);
 	d->box.early = read - d->wan_read;
 	n = peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d);
-	if (n < PEER_BUDGET)
-		d->wan_read = read;
-	return n == PEER_BUDGET;
+	if (n == PEER_BUDGET) {
+		d->look_at = 0;
+		return true;
+	}
+	d->wan_read = read;
+	return false;
 }
 
 /* Whether frames wait to be read. Later ones wake the loop. */
@@ -324,7 +346,7 @@ static uint64_t one_round(struct daemon *d)
 		housekeeping(d);
 	afxdp_soon(d->port, on_soon, d);
 	/* datagrams first: an OPEN must not be read after the frames that it explains */
-	if (d->session)
+	if (d->session && look_for_datagrams(d))
 		more = read_datagrams(d);
 	moved = afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
 	/* its events for the engine belong to this batch */

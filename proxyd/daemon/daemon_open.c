@@ -301,7 +301,7 @@ static int open_loop(struct daemon *d, char *err, size_t errlen)
 	for (int i = 0; i < n && !rc; i++)
 		rc = loop_add_fd(d->loop, fds[i], NULL, NULL);
 	if (!rc && d->sock)
-		rc = loop_add_fd(d->loop, peer_socket_fd(d->sock), NULL, NULL);
+		rc = loop_add_fd(d->loop, peer_socket_fd(d->sock), daemon_on_datagrams, d);
 	if (!rc)
 		rc = d->resolver ? loop_add_fd(d->loop, resolver_fd(d->resolver), daemon_on_name, d)
 				 : 0;

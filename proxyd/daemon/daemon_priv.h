@@ -39,6 +39,7 @@ enum phase {
  * @adopted:     a former process made the engine; @hand_over: another one goes on with it
  * @boots_known: the file has the peers' epochs that the engine was told; @boot_told: these, 0: none
  * @opened, @metered: the engine sent an OPEN, a METER in this round
+ * @look_at:     when to look for datagrams, unless the loop tells of some before
  */
 struct daemon {
 	struct config *cfg;
@@ -51,7 +52,7 @@ struct daemon {
 	unsigned int orphans; /* connections of a former process with lost custody */
 	struct engine *engine;
 	struct engine_box box;
-	uint64_t wan_read, overrun_at;
+	uint64_t wan_read, overrun_at, look_at;
 	struct afxdp *port;
 	struct peer_socket *sock;
 	struct session *session;
@@ -88,6 +89,7 @@ struct daemon {
 
 /* daemon.c: what the loop calls */
 void daemon_on_control(void *ctx, int fd);
+void daemon_on_datagrams(void *ctx, int fd);
 void daemon_on_alarm(void *ctx, unsigned int i, bool raised);
 void daemon_on_stop(void *ctx, int signo);
 /** daemon_clock - read the clock; tell the engine if this process did not run for long. */
