@@ -85,6 +85,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 {
 	struct lane *l = &fl->lane;
 	struct pkt *d = NULL;
+	uint32_t flags;
 	pool_loc loc;
 	bool slot;
 
@@ -108,16 +109,13 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	}
 	if (psn.v != f->psn)
 		renumber(pool_ptr(e->pool, loc), f, psn);
-	d->loc = loc;
-	d->len = (uint16_t)f->len;
-	d->span = span;
-	d->flags = PKT_USED | (slot ? PKT_SLOT : 0) | (f->ackreq ? PKT_ACKREQ : 0);
+	flags = PKT_USED | (slot ? PKT_SLOT : 0) | (f->ackreq ? PKT_ACKREQ : 0);
 	if (f->op->flags & OPF_ANSWERED)
-		d->flags |= PKT_ANSWERED | PKT_EOM;
+		flags |= PKT_ANSWERED | PKT_EOM;
 	else if (f->op->flags & OPF_EOM)
-		d->flags |= PKT_EOM;
-	if (d->flags & PKT_EOM)
-		l->messages++;
+		flags |= PKT_EOM;
+	*d = (struct pkt){.loc = loc, .len = (uint16_t)f->len, .span = span, .flags = flags};
+	l->messages += !!(flags & PKT_EOM);
 	e->keepers += lane_keeps(l) && !l->held.packets;
 	l->held.packets++;
 	l->held.bytes += f->len;

@@ -162,6 +162,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	uint32_t budget = quantum;
 	enum announce_turn turn = ANNOUNCE_SEND;
 	bool stopped = false, ask, asked = far_asked(l);
+	struct pkt was;
 
 	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT)
 		return false;
@@ -188,6 +189,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (far_paced(e, fl))
 			break;
 		ask = must_ask(e, fl, d, psn_add(l->nxt.psn, d->span));
+		was = *d; /* as in stream_tx_run() */
 		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) ||
 		    !send(e, fl, d, ask)) {
 			stopped = true;
@@ -195,10 +197,10 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		}
 		d->asked = ask;
 		far_pay(e, l);
-		budget -= d->len < budget ? d->len : budget;
-		announce_sent(e, l, d, false);
-		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
-		if (ask || d->flags & (PKT_ACKREQ | PKT_ANSWERED))
+		budget -= was.len < budget ? was.len : budget;
+		announce_sent(e, l, &was, false);
+		mark_sent(l, was.span, was.flags & PKT_EOM, !(was.flags & PKT_ANSWERED));
+		if (ask || was.flags & (PKT_ACKREQ | PKT_ANSWERED))
 			l->far.ackreq_end = l->nxt.psn;
 	}
 	if (!psn_is(l->nxt.psn, before)) {

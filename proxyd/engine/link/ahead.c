@@ -53,14 +53,16 @@ static bool goes_on(struct read_series *s, const struct frame *f, uint32_t span)
 bool ahead_tell(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct report r = {.type = REPORT_AHEAD, .lane = flow_index(e, fl), .gen = l->gen};
-	struct read_series *s = &r.reads;
+	struct read_series *s;
+	struct report r;
 	struct frame f;
 	struct pkt *d;
 
 	if (fl->rule < 0 || e->rules[fl->rule].prefetch != PREFETCH_RESPONDER ||
 	    !(e->peer_features[l->peer] & PEER_FEATURE_AHEAD) || !l->accepted)
 		return false;
+	r = (struct report){.type = REPORT_AHEAD, .lane = flow_index(e, fl), .gen = l->gen};
+	s = &r.reads;
 	while (psn_before(l->nxt.psn, l->epsn.psn) && psn_before(l->nxt.psn, l->opener.room) &&
 	       untold(e, d = lane_pkt(e, l, l->nxt.psn), &f) && goes_on(s, &f, d->span)) {
 		s->count++;

@@ -108,6 +108,9 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	enum engine_port to = other_port(fl->side);
 	uint32_t budget = quantum;
 	bool idle = psn_is(l->nxt.psn, l->una.psn), stopped;
+	/* Read before it is sent: that writes a part of it, and a read of more would wait until the
+	 * copy of the packet has left the store buffer. */
+	struct pkt was;
 
 	if (l->state == LANE_FAULT || l->reopen || (l->ordered && l->state == LANE_OPENING))
 		return false; /* until the peer holds it back, it would overtake others */
@@ -127,12 +130,13 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			break; /* acknowledged, and released, before its first transmission */
 		if (ahead_tell(e, fl))
 			continue;
+		was = *d;
 		if (!budget || !pace_may_send(e) || !stream_send(e, fl, &l->held, d, to)) {
 			stopped = true;
 			break;
 		}
-		budget -= d->len < budget ? d->len : budget;
-		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
+		budget -= was.len < budget ? was.len : budget;
+		mark_sent(l, was.span, was.flags & PKT_EOM, !(was.flags & PKT_ANSWERED));
 	}
 	if (!psn_is(l->nxt.psn, before)) {
 		send_twice(e, fl, before);
