@@ -15,6 +15,8 @@
 # They are measured one after the other within each round, so that what disturbs the machine disturbs all of them
 # alike, and compared as ratios of one round; the median of the rounds counts. Transfers: WRITE and READ of
 # 64 KiB, 128 outstanding (READ: 16), path MTU 4096. Beside each, a queue pair READs 64 bytes, one at a time: a ping.
+# `limited` is the share of what the link carries at most: its rate is that of Ethernet frames, and of 66,480 bytes there
+# 65,536 are payload (16 packets of 58 bytes of headers and ICRC each, and a RETH). So 1.00 is 492.9 Mb/s of payload.
 # CPU: of the two daemons or forwarders. Custody is delivered before a transfer has ended, and counts as time.
 #
 # ROUNDS (3), SECONDS_EACH (2): how often, and how long each posts.
@@ -118,7 +120,7 @@ round()
 # The table, medians; then the last line. A ratio is of the two in one round.
 summary()
 {
-	LC_ALL=C awk -v limit=$LIMIT '
+	LC_ALL=C awk -v limit="$(awk -v l=$LIMIT 'BEGIN { print l * 65536 / 66480 }')" '
 	function median(list,   v, n, i, j, t) {
 		n = split(list, v, " ")
 		for (i = 2; i <= n; i++)
