@@ -31,7 +31,7 @@ static const struct {
 	{"lane", "direction", "out in"},
 	{"lane", "role", "opener acceptor single"},
 	{"peer", "state", "down up closed"},
-	{"port", "state", "up down"},
+	{"port", "state", "up backup down"},
 	{"port", "side", "lan wan"},
 	{"port", "xdp", "native generic"},
 	{"port", "memory", "copy zero-copy"},

@@ -116,7 +116,10 @@ static json_t *port_object(const struct afxdp *x, unsigned int port, uint64_t no
 	afxdp_port_counts(x, port, &n);
 	view_put_str(o, "name", afxdp_name(x, port));
 	view_put_str(o, "side", side == STEER_LAN ? "lan" : "wan");
-	view_put_str(o, "state", afxdp_absent(x, port) || afxdp_down(x, port) ? "down" : "up");
+	view_put_str(o, "state",
+		     afxdp_absent(x, port) || afxdp_down(x, port) ? "down"
+		     : afxdp_backup(x, port)			  ? "backup"
+								  : "up");
 	view_put_int(o, "mtu", afxdp_mtu(x, port));
 	view_put_str(o, "driver", *driver ? driver : NULL);
 	put_mode(o, x, port);
@@ -132,6 +135,8 @@ static json_t *port_object(const struct afxdp *x, unsigned int port, uint64_t no
 	put_unwanted(o, x, side, now_ns);
 	if (afxdp_absent(x, port))
 		note = "missing or down when longhauld started: used again when it is up";
+	if (!note && afxdp_backup(x, port))
+		note = "its bond uses another one now";
 	view_put_str(o, "note", note);
 	return o;
 }

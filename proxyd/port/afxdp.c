@@ -435,6 +435,11 @@ bool afxdp_down(const struct afxdp *x, unsigned int port)
 	return netif_check(&x->port[port].nif) == -ENETDOWN;
 }
 
+bool afxdp_backup(const struct afxdp *x, unsigned int port)
+{
+	return x->port[port].carrier == CARRIER_BACKUP;
+}
+
 uint32_t afxdp_mtu(const struct afxdp *x, unsigned int port)
 {
 	return netif_mtu(&x->port[port].nif);
@@ -442,15 +447,20 @@ uint32_t afxdp_mtu(const struct afxdp *x, unsigned int port)
 
 void afxdp_carrier(struct afxdp *x)
 {
-	unsigned int up = 0;
+	enum port_carrier best[STEER_SIDES] = {0};
 
-	port_each (x, p)
-		if (x->fdb[x->port[p].side])
-			up |= (unsigned int)fdb_look(x->fdb[x->port[p].side], &x->port[p]) << p;
 	port_each (x, p) {
 		struct port *port = &x->port[p];
-		unsigned int side = ((1u << STEER_MEMBERS) - 1) << STEER_PORT(port->side, 0);
-		bool avoid = up & side && !(up >> p & 1);
+
+		port->carrier = CARRIER_SERVES;
+		if (x->fdb[port->side])
+			port->carrier = fdb_look(x->fdb[port->side], port);
+		if (port->carrier > best[port->side])
+			best[port->side] = port->carrier;
+	}
+	port_each (x, p) {
+		struct port *port = &x->port[p];
+		bool avoid = port->carrier < best[port->side];
 
 		if (avoid && !port->avoid && x->umem)
 			tx_drop(port);

@@ -242,12 +242,16 @@ int afxdp_check(const struct afxdp *x, unsigned int *port);
 /** afxdp_down - whether the interface is down or has no carrier. A system call. */
 bool afxdp_down(const struct afxdp *x, unsigned int port);
 
+/** afxdp_backup - whether the port is up, and the bond that it belongs to does not use it. */
+bool afxdp_backup(const struct afxdp *x, unsigned int port);
+
 /** afxdp_mtu - of the interface as it is now, 0: not known. A system call. */
 uint32_t afxdp_mtu(const struct afxdp *x, unsigned int port);
 
 /**
- * afxdp_carrier - look which ports have a carrier. By one that has none nothing leaves any more
- * while another one of its side has one, and what the kernel has not sent by it yet is dropped. To
+ * afxdp_carrier - look which ports have a carrier, and are used by the bond that they belong to. By
+ * one that has none, or is not, nothing leaves any more while another one of its side has one and
+ * is, and what the kernel has not sent by it yet is dropped. To
  * be called each AFXDP_CARRIER_MS where afxdp_members() is true; makes system calls.
  */
 #define AFXDP_CARRIER_MS 20u

@@ -14,10 +14,14 @@
  * those where it was seen within SPREAD_MS. Then the hash of the connection selects the port, such
  * that the frames of one connection keep their order.
  *
- * A port without a carrier is not used while another one has one. Where an address has been seen by
- * none of the ports with a carrier, or by none at all, the hash selects among all with a carrier:
- * right behind a bond or two switches of one network; elsewhere the frame is lost, as it would be
- * without longhaul, until the network has found another way.
+ * A port without a carrier is not used while another one has one. The same is true for one that its
+ * bond holds as a backup, and for one outside of the bond's aggregate: the other end would learn to
+ * answer there, where the network card may take no foreign address, and the bond takes nothing at
+ * all. Until the bond has noticed that its active port lost the carrier, the backup serves.
+ *
+ * Where an address has been seen by none of the ports with a carrier, or by none at all, the hash
+ * selects among all with a carrier: right behind a bond or two switches of one network; elsewhere
+ * the frame is lost, as it would be without longhaul, until the network has found another way.
  *
  * The table has places for ADDRESSES addresses of a side; of those that meet in one bucket the one
  * not seen for the longest time makes room.
@@ -45,6 +49,7 @@
 #define SPREAD_MS 50u
 #define ASK_MS	  1000u /* since it was seen, and since the bridge was asked */
 #define USER_MS	  10u	/* of the kernel's clock_t */
+#define BACKUP	  1u	/* BOND_STATE_BACKUP of linux/if_bonding.h, which net/if.h excludes */
 
 /**
  * struct station - one MAC address in one VLAN.
@@ -179,20 +184,41 @@ static const void *ask(struct fdb *f, struct nlmsghdr *h, uint16_t type, union a
 /**
  * struct link_state - of an interface.
  * @master: interface index of what it belongs to, 0: nothing; @bridge: it is a bridge itself
+ * @backup: its bond does not use it
  */
 struct link_state {
-	bool serves, bridge;
+	bool serves, bridge, backup;
 	unsigned int master;
 };
+
+static bool is_text(const struct rtattr *r, const char *text)
+{
+	return RTA_PAYLOAD(r) >= strlen(text) && !memcmp(RTA_DATA(r), text, strlen(text));
+}
+
+static bool is_backup(const struct rtattr *bond_slave)
+{
+	long left = (long)RTA_PAYLOAD(bond_slave);
+
+	for (const struct rtattr *r = RTA_DATA(bond_slave); RTA_OK(r, left); r = RTA_NEXT(r, left))
+		if (r->rta_type == IFLA_BOND_SLAVE_STATE && RTA_PAYLOAD(r) >= 1)
+			return *(const uint8_t *)RTA_DATA(r) == BACKUP;
+	return false;
+}
 
 static void take_kind(struct link_state *l, const struct rtattr *info)
 {
 	long left = (long)RTA_PAYLOAD(info);
+	bool bond = false;
 
-	for (const struct rtattr *r = RTA_DATA(info); RTA_OK(r, left); r = RTA_NEXT(r, left))
+	for (const struct rtattr *r = RTA_DATA(info); RTA_OK(r, left); r = RTA_NEXT(r, left)) {
 		if (r->rta_type == IFLA_INFO_KIND)
-			l->bridge = RTA_PAYLOAD(r) >= sizeof("bridge") - 1 &&
-				    !memcmp(RTA_DATA(r), "bridge", sizeof("bridge") - 1);
+			l->bridge = is_text(r, "bridge");
+		else if (r->rta_type == IFLA_INFO_SLAVE_KIND)
+			bond = is_text(r, "bond");
+		else if (r->rta_type == IFLA_INFO_SLAVE_DATA && bond)
+			l->backup = is_backup(r);
+	}
 }
 
 static bool link_get(struct fdb *f, unsigned int index, struct link_state *l)
@@ -225,14 +251,14 @@ static bool link_get(struct fdb *f, unsigned int index, struct link_state *l)
 	return true;
 }
 
-bool fdb_look(struct fdb *f, struct port *p)
+enum port_carrier fdb_look(struct fdb *f, struct port *p)
 {
 	struct link_state own, l;
 
 	p->bridge = 0;
 	p->bridge_port = p->nif.index;
 	if (!link_get(f, p->nif.index, &own))
-		return false;
+		return CARRIER_NONE;
 	/* the bond, if there is one, and the bridge */
 	l = own;
 	for (int up = 0; up < 2 && l.master; up++) {
@@ -246,7 +272,7 @@ bool fdb_look(struct fdb *f, struct port *p)
 		}
 		p->bridge_port = above;
 	}
-	return own.serves;
+	return !own.serves ? CARRIER_NONE : own.backup ? CARRIER_BACKUP : CARRIER_SERVES;
 }
 
 /* The address @s in the table of @bridge and VLAN @vid (0: one without VLANs). False: not there. */

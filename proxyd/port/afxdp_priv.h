@@ -260,9 +260,16 @@ struct rxq {
 	uint8_t join[FRAME_MAX];
 };
 
+/* The better ones last. */
+enum port_carrier {
+	CARRIER_NONE,
+	CARRIER_BACKUP, /* the bond that it belongs to does not use it: nothing comes in by it */
+	CARRIER_SERVES,
+};
+
 /**
  * struct port - one interface.
- * @avoid:   it has no carrier, and another port of its side has one (afxdp_carrier())
+ * @carrier: see there; @avoid: another port of its side has a better one (afxdp_carrier())
  * @bridge:  interface index of the kernel's bridge above it, 0: none; @bridge_port: of what that
  *           bridge has as its port: the interface itself, or the bond that it belongs to
  * @tx:      transmit ring, of queue 0's socket
@@ -275,6 +282,7 @@ struct rxq {
 struct port {
 	struct netif nif;
 	enum steer_side side;
+	enum port_carrier carrier;
 	bool avoid;
 	unsigned int bridge, bridge_port;
 	struct rxq *q;
@@ -343,7 +351,7 @@ void fdb_learn(struct fdb *f, unsigned int member, const uint8_t *data, uint32_t
 unsigned int fdb_member(struct fdb *f, const struct port *ports, const uint8_t *data, uint32_t len);
 
 /** fdb_look - whether port @p has a carrier; and note what is above it. */
-bool fdb_look(struct fdb *f, struct port *p);
+enum port_carrier fdb_look(struct fdb *f, struct port *p);
 
 /* afxdp_tx.c */
 
