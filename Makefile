@@ -196,6 +196,7 @@ check-vm: deps vm-deps
 	$(Q)$(MAKE) $(JOBS) all vm-programs
 	$(Q)good=yes; \
 	B=$(B) tests/vm/survive.sh || good=no; \
+	B=$(B) tests/vm/bond.sh || good=no; \
 	B=$(B) tests/vm/storage.sh || good=no; \
 	B=$(B) tests/vm/workloads.sh || good=no; \
 	B=$(B) tests/vm/matrix.sh || good=no; \

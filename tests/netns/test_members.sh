@@ -13,6 +13,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
+. tests/netns/members.sh
 
 # As in lib.sh, but the sites are routed.
 addr() # SITE, 1 host or 2 appliance
@@ -133,24 +134,6 @@ members_config()
 	LAB_LAN='lan0, lan1' gateway_config b -r 'prefetch = on'
 }
 
-carried() # NAME FROM ARGUMENT...: content right, answered by the appliance near the requester
-{
-	next_qpns
-	transfer "$@" --mtu 4096 && intact "$1" &&
-	jq_true "$2" qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' --argjson q $((${qpn[$2]}))
-}
-
-held_at() # SITE
-{
-	jq_true "$1" qp 'any(.lqpn == $q and .state == "held")' --argjson q $((${qpn[$1]}))
-}
-
-reads() # NAME FROM: content right, through lanes
-{
-	next_qpns
-	transfer "$1" "$2" --op read --count 200 --mtu 4096 && intact "$1" && held_at "$2"
-}
-
 # Connections until each of the four ports of a has received and sent: the hashes of the routers choose.
 all_carry()
 {
@@ -162,28 +145,6 @@ all_carry()
 	done
 	cli a port show
 	return 1
-}
-
-amid() # NAME FROM OP COMMAND...: a stream of a host that tries seven times goes on over it, and nothing of it is wrong
-{
-	local name=$1 from=$2 op=$3 status=0
-
-	shift 3
-	next_qpns
-	transfer_begin "$name" "$from" --op "$op" --mtu 4096 --timeout-exp 17 --retry 7 --seconds 600
-	await 60 held_at "$from" && more "$name-req" 100 && "$@" && more "$name-req" 200 || status=1
-	enough "$name-req"
-	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] && [ $status = 0 ]
-}
-
-alarmed() # SITE ALARM
-{
-	jq_true "$1" status 'any(.name == $n and .state == "raised")' --arg n "$2"
-}
-
-port_is() # SITE PORT STATE
-{
-	jq_true "$1" port 'any(.name == $p and .state == $s)' --arg p "$2" --arg s "$3"
 }
 
 # Link N to the WAN is cut at the appliance, the routers find out, and say it is back.

@@ -3,7 +3,8 @@
 #
 # Kernel and initramfs of the guests, from Debian's packages: $B/vm/kernel/vmlinuz and $B/vm/initrd; with the argument
 # "storage" $B/vm/initrd-storage, which has NVMe over RDMA, iSER and NFS over RDMA, both ends of each, a disk in memory,
-# and fio besides; and rsockets' rstream and riostream, and UCX's and libfabric's tools where they are installed.
+# and fio besides; and rsockets' rstream and riostream, and UCX's and libfabric's tools where they are installed; with
+# "gateway" $B/vm/initrd-gateway, which is no host but has longhauld, bond and bridge.
 #
 # The kernel is taken out of its package (this system's own need not have RDMA, and is not touched).
 # Programs and their libraries are copied from this system, where `make deps` has installed them.
@@ -23,6 +24,7 @@ KERNEL=linux-image-$arch
 MODULES="virtio_pci virtio_net crc32_generic rdma_rxe rdma_ucm ib_uverbs"
 PROGRAMS="ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat ib_send_lat ib_read_lat ib_atomic_lat
 	rping ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_devinfo ip rdma ethtool"
+OURS=("$B/vm/vcheck" "$B/longhaul-probe")
 initrd=$out/initrd
 if [ "${1:-}" = storage ]; then
 	# what nvme-core and iscsi_target_mod ask for by name comes first, too
@@ -30,6 +32,11 @@ if [ "${1:-}" = storage ]; then
 		nfsd nfsv4 rpcrdma"
 	PROGRAMS+=" fio rstream riostream"
 	initrd=$out/initrd-storage
+elif [ "${1:-}" = gateway ]; then
+	MODULES="virtio_pci virtio_net bridge bonding"
+	PROGRAMS="ip bridge ethtool"
+	OURS=("$B/longhauld" "$B/longhaul")
+	initrd=$out/initrd-gateway
 fi
 
 unable()
@@ -168,22 +175,17 @@ copy_optional() # ROOT
 		copy_libraries "$1" "${modules%/*}"/libuct_{ib,rdmacm}.so.0; }
 }
 
-initramfs()
+# What RDMA needs besides programs
+rdma_files() # ROOT
 {
-	local root=$initrd.root p lib paths=() m provider gcc
+	local root=$1 provider gcc
 
-	rm -rf "$root"
-	mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules,etc/libibverbs.d} || return
-	for p in $PROGRAMS; do
-		paths+=("$(find_program "$p")") || unable "no program $p here"
-	done
-	paths+=("$B/vm/vcheck" "$B/longhaul-probe")
-	copy_programs "$root" "${paths[@]}" && cp "$(find_program busybox)" "$root/bin/busybox" || return
 	if [ "${initrd##*-}" = storage ] && [ -e "$out/iscsi" ]; then
 		copy_programs "$root" "$out"/iscsi/iscsi{d,adm} && mkdir -p "$root/lib/x86_64-linux-gnu" &&
 			cp -L "$out"/iscsi/lib/* "$root/lib/x86_64-linux-gnu/" || return
 	fi
 	[ "${initrd##*-}" != storage ] || copy_optional "$root" || return
+	mkdir -p "$root/etc/libibverbs.d" || return
 	# libibverbs loads the driver's user part by name, glibc loads libgcc_s for pthread_exit
 	provider=$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so)
 	[ -e "$provider" ] || unable "no user-space driver of rxe here (package ibverbs-providers)"
@@ -192,7 +194,20 @@ initramfs()
 	gcc=$(ldconfig -p 2>/dev/null | sed -n 's/.*libgcc_s\.so\.1 (.*x86-64.*=> //p' | head -n 1)
 	[ -n "$gcc" ] || gcc=$(PATH=$PATH:/sbin ldconfig -p | sed -n 's/.*libgcc_s\.so\.1 (.*x86-64.*=> //p' | head -n 1)
 	[ -n "$gcc" ] || unable "no libgcc_s here"
-	mkdir -p "$root$(dirname "$gcc")" && cp -L "$gcc" "$root$gcc" || return
+	mkdir -p "$root$(dirname "$gcc")" && cp -L "$gcc" "$root$gcc"
+}
+
+initramfs()
+{
+	local root=$initrd.root p paths=() m
+
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules,etc} || return
+	for p in $PROGRAMS; do
+		paths+=("$(find_program "$p")") || unable "no program $p here"
+	done
+	copy_programs "$root" "${paths[@]}" "${OURS[@]}" && cp "$(find_program busybox)" "$root/bin/busybox" || return
+	[ "${initrd##*-}" = gateway ] || rdma_files "$root" || return
 	for m in $MODULES; do
 		module_order $m
 	done >"$initrd.modules"
@@ -219,7 +234,7 @@ exec 9>"$out/lock" && flock 9 || exit 1
 kernel_package
 kernel_unpack || fail "cannot unpack the kernel"
 [ "${1:-}" != storage ] || iscsi_package || echo "vm/build.sh: no package open-iscsi to be had: the guests have no iSER" >&2
-for f in tests/vm/build.sh tests/vm/guest-init "$B/vm/vcheck" "$B/longhaul-probe"; do
+for f in tests/vm/build.sh tests/vm/guest-init "${OURS[@]}"; do
 	[ ! "$f" -nt "$initrd" ] || rm -f "$initrd"
 done
 [ -e "$initrd" ] || initramfs || fail "cannot make the initramfs"
