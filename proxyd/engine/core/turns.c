@@ -18,7 +18,7 @@
  *
  * The WAN is paced by a token bucket at the configured rate, and with `wan-rate = auto` each link
  * by one of its own at the pace that its controller has found (rate.c). A lane stops as soon as a
- * bucket is empty and the engine asks to be woken when QUANTUM bytes, or those of WAKE_NS, are there
+ * bucket is empty and the engine asks to be woken when it has QUANTUM bytes, or those of WAKE_NS,
  * again: small bursts, few wake-ups. The LAN is not paced: its link and the port's ring hold it
  * back. A port without room (-EAGAIN) ends the turns there; the lanes stay in the list until
  * engine_port_again().
