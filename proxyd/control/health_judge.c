@@ -592,6 +592,14 @@ static void judge_mtu(struct health *h)
 }
 
 /* Frames that a port did not take from us. A few among very many are no fault. */
+/* Whether one of several ports was down within the window: that tells what was lost with it. */
+static bool member_lost(const struct health *h)
+{
+	const struct health_alarm *a = &h->alarm[HEALTH_MEMBER_DOWN];
+
+	return a->raised || (a->count && h->sample.now - a->since < HEALTH_PAST * SECOND_NS);
+}
+
 static void judge_dropped(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
@@ -603,13 +611,14 @@ static void judge_dropped(struct health *h, const struct window *w)
 	if (w->d.tx_too_long)
 		advise(h, HEALTH_TX_DROPPED,
 		       "set max-path-mtu to what the kernel can, and the path MTU of the hosts");
-	else
+	else if (n)
 		advise(h, HEALTH_TX_DROPPED,
-		       "look at ip -s link show dev %s and at what is behind it; a longer transmit "
-		       "queue, or a lower wan-rate",
+		       "look at ip -s link of %s and at what is behind; a longer transmit queue, "
+		       "or "
+		       "a lower wan-rate",
 		       name);
 	judge(h, HEALTH_TX_DROPPED,
-	      ports_down(s) || h->alarm[HEALTH_PORT_MTU].raised ||
+	      ports_down(s) || member_lost(h) || h->alarm[HEALTH_PORT_MTU].raised ||
 			      (side == STEER_WAN && link_narrow(h))
 		      ? FOLLOWS
 	      : much ? BAD

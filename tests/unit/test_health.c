@@ -545,6 +545,33 @@ static void test_dropped(void **state)
 	only(HEALTH_COUNT);
 }
 
+/* What was lost with one of several ports is no second fault; a mend names the port of its text. */
+static void test_dropped_by_member(void **state)
+{
+	(void)state;
+	strcpy(h.sample.port[STEER_LAN].name, "lan0, lan1");
+	strcpy(h.sample.port[STEER_WAN].name, "wan0");
+	h.sample.n.tx[STEER_LAN] += 1000;
+	h.sample.n.tx_dropped[STEER_LAN] += 100;
+	go_on(1, 0, 0);
+	only(HEALTH_TX_DROPPED);
+	go_on(20, 0, 0);
+	assert_non_null(strstr(h.alarm[HEALTH_TX_DROPPED].text, "lan0, lan1"));
+	assert_non_null(strstr(health_mend(&h, HEALTH_TX_DROPPED), "lan0, lan1"));
+	go_on(45, 0, 0);
+	only(HEALTH_COUNT);
+	strcpy(h.sample.port[STEER_LAN].lost, "lan0");
+	h.sample.n.tx[STEER_LAN] += 1000;
+	h.sample.n.tx_dropped[STEER_LAN] += 100;
+	go_on(1, 0, 0);
+	only(HEALTH_MEMBER_DOWN);
+	*h.sample.port[STEER_LAN].lost = '\0';
+	go_on(3, 0, 0);
+	only(HEALTH_MEMBER_DOWN);
+	go_on(15, 0, 0);
+	only(HEALTH_COUNT);
+}
+
 /* Which hosts' packets miss which appliance, at either end of the lane. */
 static void test_missed_words(void **state)
 {
@@ -676,13 +703,27 @@ static void test_reasons(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_quiet),	  TEST(test_names),	TEST(test_wan_rate),
-		TEST(test_loss),	  TEST(test_wan_queue), TEST(test_usual_loss),
-		TEST(test_not_loss),	  TEST(test_pool),	TEST(test_peers),
-		TEST(test_simple),	  TEST(test_reasons),	TEST(test_peer_causes),
-		TEST(test_cut),		  TEST(test_mtu),	TEST(test_table),
-		TEST(test_dropped),	  TEST(test_missed),	TEST(test_missed_words),
-		TEST(test_unsealed_peer), TEST(test_reach),
+		TEST(test_quiet),
+		TEST(test_names),
+		TEST(test_wan_rate),
+		TEST(test_loss),
+		TEST(test_wan_queue),
+		TEST(test_usual_loss),
+		TEST(test_not_loss),
+		TEST(test_pool),
+		TEST(test_peers),
+		TEST(test_simple),
+		TEST(test_reasons),
+		TEST(test_peer_causes),
+		TEST(test_cut),
+		TEST(test_mtu),
+		TEST(test_table),
+		TEST(test_dropped),
+		TEST(test_dropped_by_member),
+		TEST(test_missed),
+		TEST(test_missed_words),
+		TEST(test_unsealed_peer),
+		TEST(test_reach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
