@@ -182,10 +182,11 @@ rerouted()
 	routes "$1"
 }
 
-# The host at b uses its other port, and tells nobody.
+# The host at b uses its other port, and says something there, as bonds do; else no bridge would know.
 moves() # NUMBER
 {
-	ip -n $P-hb link set e$((1 - $1)) nomaster && ip -n $P-hb link set e$1 master eth0
+	ip -n $P-hb link set e$((1 - $1)) nomaster && ip -n $P-hb link set e$1 master eth0 &&
+	in_ns hb bash -c 'echo >/dev/udp/10.78.2.3/9'
 }
 
 # The appliance's port to the switch that the host uses goes down; so the host, of which that switch is the only way,
