@@ -4,6 +4,8 @@
  * may send by the configuration and by the WAN port's MTU. Probes leave by the bridge, as hosts'
  * packets do, whatever way reports take.
  */
+#include <string.h>
+
 #include "daemon/daemon_priv.h"
 #include "host/host.h"
 #include "port/afxdp.h"
@@ -17,15 +19,31 @@ bool daemon_probe(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
 
 void daemon_path_open(struct daemon *d)
 {
-	if (host_bridge(d->cfg->ifname[STEER_WAN], d->bridge))
-		d->bridge_index = if_nametoindex(d->bridge);
-	else
-		d->bridge[0] = '\0';
+	char bond[IF_NAMESIZE];
+
+	d->bridge[0] = '\0';
+	for (unsigned int p = STEER_PORT(STEER_WAN, 0); p < STEER_PORTS && !d->bridge[0]; p++)
+		if (*d->cfg->ifname[p] && host_bridge(d->cfg->ifname[p], bond) &&
+		    !host_bridge(bond, d->bridge))
+			memcpy(d->bridge, bond, sizeof(bond)); /* no bond in between */
+	d->bridge_index = d->bridge[0] ? if_nametoindex(d->bridge) : 0;
+}
+
+/* The least of the WAN ports'. */
+static unsigned int wan_mtu(const struct daemon *d)
+{
+	unsigned int least = 0, mtu;
+
+	for (unsigned int p = STEER_PORT(STEER_WAN, 0); p < STEER_PORTS; p++) {
+		mtu = afxdp_has(d->port, p) ? afxdp_mtu(d->port, p) : 0;
+		least = mtu && (!least || mtu < least) ? mtu : least;
+	}
+	return least;
 }
 
 void daemon_path(struct daemon *d)
 {
-	unsigned int port = afxdp_mtu(d->port, STEER_WAN), own, line, want;
+	unsigned int port = wan_mtu(d), own, line, want;
 	const char *file;
 
 	if (!d->session)
