@@ -23,7 +23,8 @@ static const char *const atomic_names[] = {"ordered", "discard-result", "prefetc
 static const char *const order_names[] = {"queue-pair", "hosts", NULL}; /* enum order_mode */
 static const char *const share_names[] = {"fair", "most", "background", NULL}; /* enum rate_share */
 static const char *const class_names[] = {"data", "control", "bulk", NULL}; /* enum traffic_class */
-static const char *const learn_names[] = {"cm", "psn", "immediate", NULL};  /* LEARN_* */
+static const char *const learn_names[] = {"cm", "psn", "immediate", "psn-alone",
+					  NULL}; /* LEARN_* */
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
 static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
 

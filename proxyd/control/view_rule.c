@@ -59,9 +59,17 @@ static const char *learn_text(uint8_t learn)
 		"cm, immediate",
 		"psn, immediate",
 		"cm, psn, immediate",
+		"psn-alone",
+		"cm, psn-alone",
+		"psn, psn-alone",
+		"cm, psn, psn-alone",
+		"immediate, psn-alone",
+		"cm, immediate, psn-alone",
+		"psn, immediate, psn-alone",
+		"cm, psn, immediate, psn-alone",
 	};
 
-	return text[learn & (LEARN_CM | LEARN_PSN | LEARN_IMMEDIATE)];
+	return text[learn & (LEARN_CM | LEARN_MATCH | LEARN_IMMEDIATE)];
 }
 
 static json_t *rule_object(const struct view_source *src, unsigned int i,

@@ -71,7 +71,7 @@ static bool start_engine(struct replay *r)
 				.vlan = RULE_ANY_VLAN,
 				.peer = 0,
 				.policy = POLICY_OFF,
-				.learn = LEARN_CM | LEARN_PSN};
+				.learn = LEARN_CM | LEARN_ALONE};
 	r->engine = engine_create(&cfg, &sink, r->now);
 	if (r->engine)
 		engine_rules(r->engine, &r->rule, 1, r->now);

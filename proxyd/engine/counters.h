@@ -115,7 +115,7 @@
 	X(ABANDONED_PACKETS, "abandoned-packets", "packets in custody then")                       \
 	X(ABANDONED_BYTES, "abandoned-bytes", "their bytes")                                       \
 	X(CM, "cm", "connection manager datagrams understood")                                     \
-	X(LEARN_PROBES, "learn-probes", "WRITEs sent again to see which queue pair's ACKs repeat") \
+	X(LEARN_PROBES, "learn-probes", "requests sent again to see which queue pair answers")     \
 	X(LEARN_CONTRADICTIONS, "learn-contradictions", "PSN matches that spoke against a pair")
 
 enum engine_counter {

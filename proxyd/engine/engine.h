@@ -35,10 +35,11 @@ enum lane_state {
 enum learn_source {
 	LEARNED_NOT,
 	LEARNED_CM,	   /* connection manager */
-	LEARNED_PSN,	   /* PSN matching */
+	LEARNED_PSN,	   /* PSN matching alone, where the rule says that it is enough */
 	LEARNED_IMMEDIATE, /* the requests' immediate data, and the PSN of their ACKs */
+	LEARNED_ECHO,	   /* requests sent again, and when their answers came */
 	LEARNED_PEER,	   /* told by the peer when it opened the lane */
-	LEARNED_ECHO,	   /* WRITEs sent again, and how often their ACKs came */
+	LEARNED_HINT,	   /* PSN matching, or what echo has told so far: no lane begins */
 	LEARN_SOURCES,
 };
 

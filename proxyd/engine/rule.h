@@ -90,8 +90,10 @@ enum announce_mode {
 
 /* Ways of learning QP pairs that a rule allows. */
 #define LEARN_CM	0x1u
-#define LEARN_PSN	0x2u
+#define LEARN_PSN	0x2u /* PSN matching, and proof by echo */
 #define LEARN_IMMEDIATE 0x4u /* immediate data is the sender's QPN */
+#define LEARN_ALONE	0x8u /* PSN matching alone */
+#define LEARN_MATCH	(LEARN_PSN | LEARN_ALONE)
 
 /** struct prefix - @len in bits of the v4-mapped form (IPv4 length + 96). */
 struct prefix {

@@ -91,7 +91,7 @@ static struct engine *start(uint32_t mtu, uint64_t pool, bool undo)
 	struct rule r = {.nnear = 1,
 			 .nfar = 1,
 			 .vlan = RULE_ANY_VLAN,
-			 .learn = LEARN_PSN,
+			 .learn = LEARN_ALONE,
 			 .peer = 0,
 			 .path_mtu = mtu,
 			 .policy = POLICY_EARLY,

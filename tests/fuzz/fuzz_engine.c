@@ -57,9 +57,9 @@ static void set_rules(uint8_t which)
 	r[0].path_mtu = mtu[z.setup[0] >> 3 & 3];
 	r[0].prefetch = reads_ahead();
 	r[0].seal = z.setup[1] & SETUP_CHECKED;
-	r[0].learn = LEARN_CM | LEARN_PSN;
+	r[0].learn = LEARN_CM | LEARN_ALONE;
 	if (z.setup[1] & SETUP_NO_CM)
-		r[0].learn = LEARN_PSN;
+		r[0].learn = LEARN_ALONE;
 	else if (z.setup[1] & SETUP_NO_PSN)
 		r[0].learn = LEARN_CM;
 	r[1] = r[0];

@@ -369,6 +369,8 @@ gateway_config()
 		printf '[rule hosts]\nlan = %s\nwan = %s\n' "$lan" "$wan"
 		[ -n "$single" ] || printf 'peer = edge-%s\n' "$o"
 		[[ $rule == *policy\ =* ]] || printf 'policy = early\n'
+		# no packet can take another way here, and most transfers are over before a proof is
+		[[ $rule == *learn\ =* ]] || printf 'learn = cm, psn-alone\n'
 		printf '%s' "$rule"
 	} >"$LAB/gw-$s.conf"
 }

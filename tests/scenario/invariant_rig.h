@@ -71,7 +71,7 @@ static inline void rules(struct world *w, int side, bool any, uint32_t path_mtu)
 	struct rule r = {.nnear = 1,
 			 .nfar = 1,
 			 .vlan = RULE_ANY_VLAN,
-			 .learn = LEARN_CM | LEARN_PSN,
+			 .learn = LEARN_CM | LEARN_ALONE,
 			 .policy = (uint8_t)w->cfg.policy,
 			 .path_mtu = path_mtu};
 

@@ -127,7 +127,7 @@ static void rule_cap(struct crowd *c, uint64_t cap)
 	struct rule r = {.nnear = 1,
 			 .nfar = 1,
 			 .vlan = RULE_ANY_VLAN,
-			 .learn = LEARN_PSN,
+			 .learn = LEARN_ALONE,
 			 .peer = PEER_NONE,
 			 .path_mtu = 1024,
 			 .policy = POLICY_EARLY,

@@ -329,8 +329,7 @@ static struct engine *make_engine(struct world *w, int side)
 {
 	struct engine_sink sink = sink_of(w, side);
 	struct engine_config cfg = w->cfg.engine;
-	struct rule r = {
-		.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .learn = LEARN_CM | LEARN_PSN};
+	struct rule r = {.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .learn = LEARN_CM};
 	struct engine *e;
 
 	cfg.seed = splitmix64(w->cfg.seed * 2 + (uint64_t)side + w->now);
@@ -356,6 +355,7 @@ static struct engine *make_engine(struct world *w, int side)
 	}
 	r.path_mtu = w->cfg.path_mtu;
 	r.seal = !w->cfg.unsealed;
+	r.learn |= w->cfg.proved ? LEARN_PSN : LEARN_ALONE;
 	w->rule = r;
 	engine_rules(e, &r, 1, w->now);
 	engine_peer_features(e, 0,

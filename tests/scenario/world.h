@@ -49,6 +49,7 @@
  * @storage:     queue pairs may be an initiator's and a target's (world_storage.h)
  * @atomic:      of the rules
  * @unsealed: they have seal = off
+ * @proved:   they have learn = cm, psn: what PSNs say must be proved (learn/echo.c)
  * @prefetch:  the rules allow it
  * @prefetch_responder: with @prefetch: by READs that are made near the responder
  * @prefetch_single: they say so to an appliance alone, near the responder
@@ -77,7 +78,7 @@ struct world_config {
 	uint32_t qps_max;
 	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a
 				violation; 0: no limit */
-	bool check_custody, check_range, storage, announce;
+	bool check_custody, check_range, storage, announce, proved;
 	bool prefetch, prefetch_single, prefetch_responder, unsealed;
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;

@@ -30,7 +30,7 @@ static inline void control_data_rules(struct rule rules[2])
 		r->nnear = r->nfar = 1;
 		r->vlan = RULE_ANY_VLAN;
 		r->peer = PEER_NONE;
-		r->learn = LEARN_CM | LEARN_PSN;
+		r->learn = LEARN_CM | LEARN_ALONE;
 	}
 }
 

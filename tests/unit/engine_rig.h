@@ -153,7 +153,7 @@ static inline struct rule rig_rule(int8_t peer, enum ack_policy policy, uint32_t
 			 .vlan = RULE_ANY_VLAN,
 			 .peer = peer,
 			 .policy = policy,
-			 .learn = LEARN_CM | LEARN_PSN,
+			 .learn = LEARN_CM | LEARN_ALONE,
 			 .path_mtu = mtu};
 
 	ip_addr_parse("10.1.0.0", &r.near[0].addr);

@@ -135,7 +135,7 @@ static const struct {
 	{HEAD RULE "order = hosts\natomic = discard-result\n",
 	 "t.conf:9: atomic = discard-result in rule 'r', whose order is hosts"},
 	{HEAD RULE "learn = cm, magic\n",
-	 "t.conf:8: learn 'cm, magic' is not known; write cm, psn or immediate"},
+	 "t.conf:8: learn 'cm, magic' is not known; write cm, psn, immediate or psn-alone"},
 	{HEAD RULE "learn = ,\n", "t.conf:8: learn ',' is empty"},
 	{HEAD RULE "path-mtu = 9000\n", "t.conf:8: path-mtu '9000' is no path MTU"},
 	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",

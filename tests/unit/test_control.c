@@ -61,7 +61,7 @@ static void test_rule(void **state)
 	assert_string_equal(string(o, "name"), "storage");
 	assert_string_equal(string(o, "lan"), "10.98.0.0/16");
 	assert_string_equal(string(o, "vlan"), "any");
-	assert_string_equal(string(o, "learn"), "cm, psn");
+	assert_string_equal(string(o, "learn"), "cm, psn-alone");
 	assert_int_equal(number(o, "connections"), 2);
 	assert_int_equal(number(json_array_get(all, 1), "connections"), 0);
 	json_decref(all);

@@ -17,7 +17,7 @@ static struct rig *start(void)
 	struct rig *r;
 	struct rate *rate;
 
-	rule.learn = LEARN_PSN;
+	rule.learn = LEARN_ALONE;
 	r = rig_create(&small, &rule);
 	undone_watch(NULL); /* tests change links by hand */
 	rate = &r->e->link[r->e->via].rate;
@@ -136,7 +136,7 @@ static void crowd_begin(struct crowd *c, double best, double pace, uint64_t limi
 	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
 
 	memset(c, 0, sizeof(*c));
-	rule.learn = LEARN_PSN;
+	rule.learn = LEARN_ALONE;
 	cfg.max_conns = 1024;
 	cfg.wan_rate = limit;
 	c->r = rig_create(&cfg, &rule);

@@ -71,7 +71,7 @@ static void test_ntt4_in_step(void **state)
 {
 	(void)state;
 	for (int imm = 0; imm < 2; imm++) {
-		struct rig *r = start(imm ? LEARN_PSN | LEARN_IMMEDIATE : LEARN_PSN);
+		struct rig *r = start(imm ? LEARN_ALONE | LEARN_IMMEDIATE : LEARN_ALONE);
 		struct conn_info ci;
 
 		for (uint32_t psn = 0; psn < 8; psn++) {
@@ -269,7 +269,7 @@ static void test_cm_read_depth_told(void **state)
 /* NTT-6: not told, not known. */
 static void test_no_read_depth(void **state)
 {
-	struct rig *r = start(LEARN_PSN);
+	struct rig *r = start(LEARN_ALONE);
 
 	(void)state;
 	rig_learn(r, 0);

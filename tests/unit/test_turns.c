@@ -49,7 +49,7 @@ static void start(struct crowd *c, struct seen *s, uint32_t n, unsigned int vlan
 	c->vlans = vlans;
 	for (unsigned int i = 0; i < vlans; i++) {
 		r[i] = (struct rule){.nnear = 1, .nfar = 1, .vlan = (uint16_t)(1 + i)};
-		r[i].learn = LEARN_PSN;
+		r[i].learn = LEARN_ALONE;
 		r[i].path_mtu = 1024;
 		r[i].traffic = (uint8_t)i;
 	}

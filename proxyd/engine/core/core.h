@@ -85,6 +85,11 @@ void flow_key_of(struct flow_key *k, const struct frame *f);
 bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how);
 /** flow_offered - whether the peer will agree to the lane of @fl, as it is known now. */
 bool flow_offered(struct engine *e, const struct flow *fl);
+/** flow_proved - the pair of @fl, if it has one, is more than a hint: a lane may begin. */
+static inline bool flow_proved(const struct flow *fl)
+{
+	return fl->learned != LEARNED_HINT;
+}
 void flow_unpair(struct engine *e, struct flow *fl);
 /** flow_reversed - whether the two can be the two directions of one connection. */
 bool flow_reversed(const struct flow *a, const struct flow *b);

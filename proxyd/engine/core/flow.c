@@ -167,8 +167,8 @@ static void offer(struct engine *e, struct flow *fl, const struct flow *back)
 	};
 
 	if (fl->side != PORT_WAN || !r || r->peer == PEER_NONE || !e->peer_up[r->peer] ||
-	    !(e->peer_features[r->peer] & PEER_FEATURE_OFFER) || !seal_possible(e, r) ||
-	    flow_let_go(e, fl))
+	    !flow_proved(fl) || !(e->peer_features[r->peer] & PEER_FEATURE_OFFER) ||
+	    !seal_possible(e, r) || flow_let_go(e, fl))
 		return;
 	out.sealed = r->seal;
 	fl->pledged = true;
@@ -182,16 +182,36 @@ bool flow_offered(struct engine *e, const struct flow *fl)
 	return back && fl->offered == offer_of(back->key.dqpn, fl->path_mtu);
 }
 
+/* The pair of @fl, if it has one, was a hint only: better evidence speaks for another. */
+static void hint_gives_way(struct engine *e, struct flow *fl)
+{
+	const struct flow *other = flow_partner(e, fl);
+
+	if (other && !flow_proved(fl) && fl->lane.role == ROLE_NONE &&
+	    other->lane.role == ROLE_NONE)
+		flow_unpair(e, fl);
+}
+
 bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how)
 {
 	uint32_t ia = flow_index(e, a), ib = flow_index(e, b);
+	bool hint;
 
 	if (!flow_reversed(a, b))
 		return false;
 	if (a->partner == ib && b->partner == ia) {
+		hint = !flow_proved(a) && how < LEARNED_PEER;
 		if (how < a->learned || a->learned == LEARNED_NOT)
 			a->learned = b->learned = (uint8_t)how;
+		if (hint) {
+			offer(e, a, b);
+			offer(e, b, a);
+		}
 		return true;
+	}
+	if (how != LEARNED_HINT) {
+		hint_gives_way(e, a);
+		hint_gives_way(e, b);
 	}
 	if (a->partner != FLOW_NONE || b->partner != FLOW_NONE)
 		return false;

@@ -15,8 +15,8 @@
 #define RTO_MAX_US     2000000u
 
 NAMES(lane_state_name, enum lane_state, LANE_STATES, "watch", "opening", "held", "drain", "fault")
-NAMES(learn_source_name, enum learn_source, LEARN_SOURCES, "none", "cm", "psn", "immediate", "peer",
-      "echo")
+NAMES(learn_source_name, enum learn_source, LEARN_SOURCES, "none", "cm", "psn", "immediate", "echo",
+      "peer", "hint")
 
 const char *lane_reason_name(enum lane_reason r)
 {

@@ -210,16 +210,19 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 	flow_pair(e, a, b, LEARNED_CM);
 }
 
-/* The peer may have seen the echo of what goes to our side, where nothing that goes to its side can
- * be asked again (echo.c). Returns true if it made a pair: its lane asks before it begins. */
+/* The peer, whose side answers, has proved a pair (echo.c), which is at most a hint here. Returns
+ * true if that is another one than the hint: its lane asks before it begins. */
 static bool told_pair(struct engine *e, const struct report *r, struct flow *fl)
 {
 	const struct flow_key k = {
 		.src = r->key.dst, .dst = r->key.src, .dqpn = r->lqpn, .vlan = r->key.vlan};
 	struct flow *back = flow_by_key(e, &k);
+	bool was;
 
-	if (!pair_in_step(e, &k) || !back || fl->partner != FLOW_NONE ||
-	    !flow_pair(e, fl, back, LEARNED_PEER))
+	if (!back || (fl->partner == FLOW_NONE ? !pair_in_step(e, &k) : flow_proved(fl)))
+		return false;
+	was = fl->partner == flow_index(e, back);
+	if (!flow_pair(e, fl, back, LEARNED_PEER) || was)
 		return false;
 	probes_forget(&fl->lane);
 	probes_forget(&back->lane);

@@ -206,7 +206,7 @@ static void note_request(struct engine *e, struct flow *fl, const struct frame *
 
 	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
 	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) && match_unanswered(e, fl) &&
-	    learn & LEARN_PSN)
+	    learn & LEARN_MATCH)
 		match_note(e, fl, f->psn, PSN_NONE);
 	if (f->immdt && (learn & LEARN_IMMEDIATE))
 		match_immediate(e, fl, f);
@@ -236,7 +236,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (known && psn_before(wire_psn_of(f), l->epsn.psn) &&
 	    psn_diff(l->epsn.psn, wire_psn_of(f)) < (int32_t)WINDOW_SPAN) {
 		l->overlap = lane_sent_before(l);
-		if (!goes_on && match_unanswered(e, fl) && e->rules[fl->rule].learn & LEARN_PSN)
+		if (!goes_on && match_unanswered(e, fl) && e->rules[fl->rule].learn & LEARN_MATCH)
 			match_went_back(e, fl, f);
 		if (!anew)
 			return; /* said before */
@@ -313,7 +313,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	struct lane *l;
 	bool again;
 
-	if (begins && (e->rules[fl->rule].learn & LEARN_PSN) && match_foreign(e, fl, f->psn) &&
+	if (begins && (e->rules[fl->rule].learn & LEARN_MATCH) && match_foreign(e, fl, f->psn) &&
 	    match_ack(e, fl, f->psn, PSN_NONE))
 		return;
 	if (!req)
@@ -350,14 +350,12 @@ static bool foreign_ack(struct engine *e, struct flow *fl, const struct frame *f
 {
 	uint8_t learn = e->rules[fl->rule].learn;
 
-	if (syndrome == AETH_NAK_SEQ && (learn & LEARN_PSN))
+	if (syndrome == AETH_NAK_SEQ && (learn & LEARN_MATCH))
 		match_note_nak(e, fl, f->psn, frame_aeth_msn(f));
 	if (!aeth_is_ack(syndrome))
 		return false;
 	match_other_requester(e, fl, f->psn);
-	if (learn & LEARN_PSN && echo_heard(e, fl, f->psn))
-		return true;
-	return (learn & (LEARN_PSN | LEARN_IMMEDIATE)) &&
+	return (learn & (LEARN_MATCH | LEARN_IMMEDIATE)) &&
 	       match_ack(e, fl, f->psn, frame_aeth_msn(f));
 }
 
@@ -376,6 +374,9 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->opcode != OP_ACK)
 		return;
 	s = frame_aeth_syndrome(f);
+	if (aeth_is_ack(s))
+		echo_heard(e, fl, f->psn);
+	req = flow_partner(e, fl);
 	if (match_foreign(e, fl, f->psn) && foreign_ack(e, fl, f, s))
 		return;
 	if (!req)

@@ -17,8 +17,8 @@ void match_went_back(struct engine *e, struct flow *fl, const struct frame *f);
 void match_immediate(struct engine *e, struct flow *fl, const struct frame *f);
 
 /* echo.c */
-/* echo_heard - an ACK of @psn in the unpaired flow @ack. Returns true when that has made a pair. */
-bool echo_heard(struct engine *e, struct flow *ack, uint32_t psn);
+/* echo_heard - an ACK of @psn in @ack. */
+void echo_heard(struct engine *e, struct flow *ack, uint32_t psn);
 
 /* No packet is remembered whose ACK would tell the MSN. */
 static inline void probes_clear(struct lane *l)

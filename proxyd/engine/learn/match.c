@@ -8,7 +8,8 @@
  * unspoilt note speaks for the pair (requesting flow, answering flow). A pair is taken only after
  * MATCHES_NEEDED such ACKs with different PSNs, all for the same partner on both sides, with no ACK
  * in between that spoke for another; one contradiction starts the count again. Wrong pairing is
- * silent data loss, so in doubt the flows stay unpaired, which costs speed only. A sequence NAK is
+ * silent data loss, so in doubt the flows stay unpaired, which costs speed only. The pair is a hint
+ * until echo.c has proved it, unless the rule says that PSNs are enough. A sequence NAK is
  * noted likewise, and the flow that soon goes back to just the packet which it names speaks for the
  * pair: where a link loses much hardly anything else comes back. Who begins elsewhere and comes
  * past that packet says nothing.
@@ -74,6 +75,7 @@ static bool match_pair(struct engine *e, struct flow *req, struct flow *ack, uin
 		       uint16_t weight)
 {
 	uint32_t ireq = flow_index(e, req), iack = flow_index(e, ack);
+	enum learn_source how = LEARNED_HINT;
 
 	/* both sides must name each other and nobody else, ever since the count began */
 	if ((req->candidate != FLOW_NONE && req->candidate != iack) ||
@@ -105,7 +107,11 @@ static bool match_pair(struct engine *e, struct flow *req, struct flow *ack, uin
 		match_contradicts(e, ack);
 		return false;
 	}
-	flow_pair(e, req, ack, weight > 1 ? LEARNED_IMMEDIATE : LEARNED_PSN);
+	if (weight > 1)
+		how = LEARNED_IMMEDIATE;
+	else if (e->rules[ack->rule >= 0 ? ack->rule : req->rule].learn & LEARN_ALONE)
+		how = LEARNED_PSN;
+	flow_pair(e, req, ack, how);
 	return true;
 }
 
@@ -146,7 +152,7 @@ bool match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn)
 
 	if (learn & LEARN_IMMEDIATE)
 		req = match_find(e, ack, psn, ack->key.dqpn);
-	if (!req && (learn & LEARN_PSN)) {
+	if (!req && (learn & LEARN_MATCH)) {
 		req = match_find(e, ack, psn, PSN_NONE);
 		weight = 1;
 	}

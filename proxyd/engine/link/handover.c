@@ -54,7 +54,8 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	const struct lane *l = &fl->lane;
 	const struct rule *r = &e->rules[fl->rule];
 
-	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || flow_let_go(e, fl))
+	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || flow_let_go(e, fl) ||
+	    !flow_proved(fl))
 		return false;
 	if (e->now < fl->retry_open || (!fl->path_mtu && !mtu_spared(r, f)))
 		return false;

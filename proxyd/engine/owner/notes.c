@@ -66,6 +66,15 @@ void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
 		pair_steps(e, &fl->key, MATCH_NS);
 }
 
+bool match_noted(struct engine *e, const struct flow *ack, uint32_t psn)
+{
+	uint32_t tag;
+	const struct psn_match *m =
+		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, PSN_NONE, &tag);
+
+	return m->tag == tag && m->when && e->now - m->when <= MATCH_NS;
+}
+
 /* The packet that was just noted is counted now: its ACK will tell the responder's MSN. */
 void match_count(struct engine *e, struct flow *fl, uint32_t psn)
 {

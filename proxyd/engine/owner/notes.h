@@ -16,6 +16,8 @@ struct psn_match *match_slot(struct engine *e, const struct ip_addr *from, const
 bool match_tells(const struct engine *e, const struct psn_match *m, uint32_t tag);
 void match_write(const struct engine *e, struct psn_match *m, uint32_t tag, uint32_t i);
 void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn);
+/* match_noted - a flow that @ack may answer has just asked with @psn. */
+bool match_noted(struct engine *e, const struct flow *ack, uint32_t psn);
 void match_count(struct engine *e, struct flow *fl, uint32_t psn);
 bool match_loose(struct engine *e, const struct flow *fl);
 bool match_unanswered(struct engine *e, const struct flow *fl);

@@ -367,7 +367,7 @@ bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct 
 	const struct flow *back = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
 
 	return fl->side == PORT_WAN && solo_rule(e, fl) && back && back->tmpl.len && fl->tmpl.len &&
-	       fl->path_mtu && !flow_let_go(e, fl) && e->now >= fl->retry_open &&
+	       fl->path_mtu && !flow_let_go(e, fl) && flow_proved(fl) && e->now >= fl->retry_open &&
 	       f->opcode == OP_READ_REQUEST && fl->lane.near.msg == MSG_NONE &&
 	       psn_is(fl->lane.epsn.psn, psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl))));
 }

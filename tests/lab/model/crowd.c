@@ -73,7 +73,7 @@ bool crowd_start_places(struct crowd *c, uint32_t n, uint32_t places, uint64_t p
 	struct rule r = {.nnear = 1,
 			 .nfar = 1,
 			 .vlan = RULE_ANY_VLAN,
-			 .learn = LEARN_PSN,
+			 .learn = LEARN_ALONE,
 			 .peer = (int8_t)peer,
 			 .path_mtu = MTU,
 			 .policy = POLICY_EARLY};
