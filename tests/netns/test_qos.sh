@@ -70,7 +70,8 @@ amid_reload()
 	set_dscp a ef && more live-req 300 || status=1
 	set_dscp a keep && more live-req 300 || status=1
 	enough live-req
-	transfer_end live && intact live && [ "$(heard live-resp)" = "104 160 184" ] && [ $status = 0 ]
+	transfer_end live && intact live &&
+		jq -e '."rx-tos" | keys == ["104", "160", "184"]' "$LAB/live-resp.out" >/dev/null && [ $status = 0 ]
 }
 
 marked() # SITE: packets
