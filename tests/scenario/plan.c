@@ -42,6 +42,7 @@ static const struct field world_fields[] = {
 	F(plan, atomic, "atomic", U32),
 	F(plan, prefetch, "prefetch", U32),
 	F(plan, prefetch_responder, "prefetch-responder", U32),
+	F(plan, proved, "proved", U32),
 	F(plan, announce, "announce", U32),
 	F(plan, unchecked, "wan-unchecked", U32),
 	F(plan, read_age_ms, "read-age-ms", U32),
@@ -551,6 +552,7 @@ void plan_random(struct plan *p, uint64_t seed, bool prefetch)
 		p->read_age_ms = (const uint32_t[]){0, 20, 200, 1000}[prng_below(&r, 4)];
 	/* drawn apart from the rest */
 	p->prefetch_responder = prefetch && splitmix64(seed ^ 0x4e5b) % 2;
+	p->proved = splitmix64(seed ^ 0xec40) % 2;
 	strict = prng_hit(&r, 0.4);
 	random_links(p, &r);
 	random_appliances(p, &r);

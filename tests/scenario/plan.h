@@ -85,7 +85,7 @@ struct plan_incident {
 struct plan {
 	uint64_t seed;
 	uint32_t appliance0, appliance1, single, policy, atomic, prefetch, read_age_ms, unchecked;
-	uint32_t prefetch_responder, announce, wan_auto, in_band;
+	uint32_t prefetch_responder, proved, announce, wan_auto, in_band;
 	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes, lane_span;
 	double loss0, loss1, dup, reorder, corrupt, burst;
 	double lan_loss, lan_dup, lan_reorder, lan_corrupt;

@@ -67,6 +67,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->unsealed = p->unchecked && !p->prefetch && !p->announce && p->atomic != ATOMIC_PREFETCH;
 	c->prefetch = p->prefetch;
 	c->prefetch_responder = p->prefetch && p->prefetch_responder;
+	c->proved = p->proved;
 	if (c->prefetch_responder)
 		name_range(p, c);
 	c->announce = c->storage = p->announce;
