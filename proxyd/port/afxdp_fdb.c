@@ -10,9 +10,11 @@
  * later sighting counts.
  *
  * A bond or a LAG is one link of several wires: frames from one address come in by all of them,
- * spread by the hash of the other end. So an address can be behind several ports at a time, all
- * those where it was seen within SPREAD_MS. Then the hash of the connection selects the port, such
- * that the frames of one connection keep their order.
+ * spread by the hash of the other end. So an address can be behind several ports at a time: all
+ * where it was seen in the latest SPREAD_MS. Then the hash of the connection selects the port, such
+ * that the frames of one connection keep their order. When it was seen by none of them so lately,
+ * the latest sighting alone counts, for a host may have moved since; the kernel's bridge gives one
+ * for all members of a bond.
  *
  * A port without a carrier is not used while another one has one. The same is true for one that its
  * bond holds as a backup, and for one outside of the bond's aggregate: the other end would learn to
@@ -359,31 +361,44 @@ static uint64_t flow_hash(const uint8_t *data, uint32_t len, uint32_t ip)
 	return XXH3_64bits(key, naddr + 5);
 }
 
+/* Those of the @usable ports that @s is behind, as bits. */
+static unsigned int behind(const struct fdb *f, const struct station *s, unsigned int usable)
+{
+	unsigned int lately = 0, last = 0;
+	uint64_t at = 0;
+
+	for (unsigned int m = 0; m < STEER_MEMBERS; m++) {
+		uint64_t seen = usable >> m & 1 ? s->seen[m] : 0;
+
+		if (!seen)
+			continue;
+		if (f->now - seen <= SPREAD_MS)
+			lately |= 1u << m;
+		if (seen > at)
+			last = 0;
+		if (seen >= at)
+			last |= 1u << m;
+		at = seen > at ? seen : at;
+	}
+	return lately ? lately : last ? last : usable;
+}
+
 unsigned int fdb_member(struct fdb *f, const struct port *ports, const uint8_t *data, uint32_t len)
 {
 	uint16_t vid;
 	uint32_t ip = ip_at(data, len, &vid);
 	struct station *s = find(f, data, vid);
-	unsigned int usable = 0, seen = 0, n;
-	uint64_t last = latest(s);
+	unsigned int by = 0, n;
 
-	if (f->now - last > ASK_MS && f->now - s->asked > ASK_MS) {
+	if (f->now - latest(s) > ASK_MS && f->now - s->asked > ASK_MS)
 		ask_bridges(f, ports, s);
-		last = latest(s);
-	}
-	for (unsigned int m = 0; m < STEER_MEMBERS; m++) {
-		if (!ports[m].nif.index || ports[m].avoid)
-			continue;
-		usable |= 1u << m;
-		if (s->seen[m] && last - s->seen[m] <= SPREAD_MS)
-			seen |= 1u << m;
-	}
-	seen = seen ? seen : usable;
-	if (seen & (seen - 1)) {
-		n = (unsigned int)(flow_hash(data, len, ip) %
-				   (unsigned int)__builtin_popcount(seen));
+	for (unsigned int m = 0; m < STEER_MEMBERS; m++)
+		by |= (unsigned int)(ports[m].nif.index && !ports[m].avoid) << m;
+	by = behind(f, s, by);
+	if (by & (by - 1)) {
+		n = (unsigned int)(flow_hash(data, len, ip) % (unsigned int)__builtin_popcount(by));
 		while (n--)
-			seen &= seen - 1;
+			by &= by - 1;
 	}
-	return (unsigned int)__builtin_ctz(seen);
+	return (unsigned int)__builtin_ctz(by);
 }

@@ -208,7 +208,8 @@ static void spread(void **state)
 	afxdp_close(x);
 }
 
-/* A frame that is not ours, which the bridge has learned from. */
+/* A frame that is not ours, which the bridge has learned from, just after one that is came in by the
+ * other port: a host has moved. */
 static void bridged(void **state)
 {
 	struct afxdp_config cfg = members();
@@ -223,6 +224,7 @@ static void bridged(void **state)
 		memcpy(frame + 6, there, 6);
 		frame[12] = 0x88;
 		frame[13] = 0xb5;
+		comes(x, !i);
 		assert_int_equal(send(peer[i], frame, sizeof(frame), 0), sizeof(frame));
 		sh(i ? "until bridge fdb show br br0 | grep -q '02:4c:48:6d:00:02 dev wan1'; do :; "
 		       "done"
