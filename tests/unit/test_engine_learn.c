@@ -114,6 +114,34 @@ static void test_contradiction(void **state)
 	rig_destroy(r);
 }
 
+/* A copy of a request goes out only while its PSN is not far behind: a responder may take one from
+ * before the wrap of PSNs for new. */
+static void test_copies_are_near(void **state)
+{
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	struct rig *r;
+	uint32_t psn = 0xfffff0, n;
+	uint64_t copies;
+
+	(void)state;
+	rule.learn = LEARN_CM | LEARN_PSN;
+	r = rig_create(&small, &rule);
+	undone_watch(NULL); /* too many packets */
+	for (n = 0; n < 8; n++, psn = psn_add(psn, 1))
+		exchange(r, 0x11, 0x22, psn, n);
+	assert_int_equal(rig_pairs(r), 1);
+	rig_pass(r, RIG_MS);
+	assert_true(engine_counter(r->e, EC_LEARN_PROBES) > 1);
+	for (n = 0; n < (1 << 20); n++, psn = psn_add(psn, 1)) {
+		rig_rx(r, NEAR, "04 40ffff 00000022 00%06x 61*8", psn);
+		rig_forget(r);
+	}
+	copies = engine_counter(r->e, EC_LEARN_PROBES);
+	rig_pass(r, 2 * RIG_MS);
+	assert_int_equal(engine_counter(r->e, EC_LEARN_PROBES), copies);
+	rig_destroy(r);
+}
+
 /* A packet passes byte for byte to the other port, nothing else happens, and @counter says why. */
 static __attribute__((format(printf, 4, 5))) void
 passes(struct rig *r, enum rig_host from, enum engine_counter counter, const char *fmt, ...)
@@ -281,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_remotes_kept_apart),
 		cmocka_unit_test(test_same_psns),
 		cmocka_unit_test(test_contradiction),
+		cmocka_unit_test(test_copies_are_near),
 		cmocka_unit_test(test_unknown_passes),
 		cmocka_unit_test(test_no_rule),
 		cmocka_unit_test(test_cm),

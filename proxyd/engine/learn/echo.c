@@ -17,8 +17,9 @@
  *           was acknowledged: else a copy of a SEND could be refused for want of a receive buffer.
  *           Of a flow without a hint it begins at once, and only WRITEs without immediate data are
  *           sent again. Other requests of the flow do not end it, but a READ or ATOMIC does: an ACK
- *           that overtakes its answer makes the host ask again. The first packet of all is not
- *           sent again: the next owner of the queue pair number may begin with its PSN.
+ *           that overtakes its answer makes the host ask again. It ends too when the flow is
+ *           BEHIND_MOST PSNs further: after a wrap of PSNs a copy would be new. The first packet of
+ *           all is not sent again: the next owner of the queue pair number may begin with its PSN.
  *  log      of each such flow of answers: when it said again what it had said before, or a PSN up
  *           to which, from the one before on, no request has asked for an answer.
  *
@@ -39,9 +40,9 @@
  * were compared. It does not matter whether all flows between two hosts are seen here, nor which
  * UDP ports they bear.
  *
- * A NIC answers each packet at once, a program when it next runs, and folds what it owes by then
- * into one ACK. So slots begin with SLOT_NS, and are four times as long after TRIES_EACH patterns
- * that told nothing, SLOT_SIZES sizes in turn.
+ * A NIC answers each packet at once. A program answers when it next runs, with one ACK for all
+ * packets that came until then. So slots begin with SLOT_NS, and are four times as long after
+ * TRIES_EACH patterns that told nothing, SLOT_SIZES sizes in turn.
  *
  * With a peer the appliance near the responder asks, over its LAN, and offers the other one to
  * agree (flow.c), which believes that. Without one it asks for the hosts of both sides. READs and
@@ -76,6 +77,7 @@
 #define HINT	      (16 * 24)
 #define CANDIDATES    (16 * 9)
 #define UNLIKELY      (-16 * 16) /* it cannot come to anything */
+#define BEHIND_MOST   (1u << 20)
 /* What waits longer than this for its ACK gives way to a newer one. */
 #define PROBE_NS      (50 * NSEC_PER_MSEC)
 /* A probe or a log gives its place up when it was not used for so long. */
@@ -328,6 +330,7 @@ void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->ackreq || f->op->flags & (OPF_EOM | OPF_ANSWERED))
 		p->asked[p->nasked++ % ASKED] = psn_sub(p->next, 1) & PSN_MASK;
 	if (f->op->flags & OPF_ANSWERED ||
+	    (p->state != PROBE_NONE && (psn_sub(p->next, p->psn) & PSN_MASK) >= BEHIND_MOST) ||
 	    (p->state == PROBE_WAITS && e->now - p->passed > PROBE_NS))
 		probe_end(e, p);
 	p->passed = p->state == PROBE_NONE ? e->now : p->passed;
