@@ -522,11 +522,8 @@ uint64_t afxdp_overrun(const struct afxdp *x, enum steer_side side)
 
 void afxdp_port_counts(const struct afxdp *x, unsigned int port, struct afxdp_counts *out)
 {
-	uint64_t steer[STEER_PORTS][STEER_COUNTERS];
-
-	steer_prog_counters(&x->prog, steer);
 	*out = x->port[port].n;
-	memcpy(out->steer, steer[port], sizeof(out->steer));
+	steer_prog_counters(&x->prog, port, out->steer);
 	kernel_counts(&x->port[port], out);
 }
 

@@ -231,10 +231,10 @@ bool afxdp_headers(const struct afxdp *x, const struct flow_key *requests, struc
 const char *afxdp_pins(const struct afxdp *x);
 
 /**
- * afxdp_check - whether all interfaces still serve: 0, -ENETDOWN while one is down or has no
- * carrier, -ENODEV after one was removed or renamed (the sockets are dead then: close), -ESTALE
- * when one has other receive queues than it had (what comes by a new one nobody reads), or when one
- * that was left out is there (in both cases: open again). For a slow timer, it makes system calls.
+ * afxdp_check - whether all interfaces still serve. It makes system calls: for a slow timer.
+ * 0: yes. -ENETDOWN: one is down or has no carrier. -ENODEV: one was removed or renamed, its
+ * sockets are dead; close. -ESTALE: one has another number of receive queues, and nobody reads the
+ * new ones; or one that was left out is up. Open again.
  * @port: which one it is
  */
 int afxdp_check(const struct afxdp *x, unsigned int *port);

@@ -116,10 +116,10 @@ int steer_prog_adopt(struct steer_prog *p, unsigned int port, const struct netif
 int steer_prog_take_over(struct steer_prog *p, unsigned int port, const struct netif *nif,
 			 int link);
 
-/** steer_prog_detach - all ports, whoever else holds their links. */
+/** steer_prog_detach - detach the program from all ports, also where another process holds the link. */
 void steer_prog_detach(struct steer_prog *p);
 
-/** steer_prog_leave - all ports to whoever else holds their links. */
+/** steer_prog_leave - close the links; the program stays where a pin or another process holds one. */
 void steer_prog_leave(struct steer_prog *p);
 
 /** steer_prog_rules - as afxdp_rules(). */
@@ -132,8 +132,9 @@ int steer_prog_socket(struct steer_prog *p, unsigned int port, uint32_t queue, i
 /** steer_prog_heartbeat - set the time of the latest sign of life, CLOCK_MONOTONIC, 0: never. */
 void steer_prog_heartbeat(struct steer_prog *p, uint64_t now_ns);
 
-/** steer_prog_counters - the program's counters, summed over CPUs. */
-void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_PORTS][STEER_COUNTERS]);
+/** steer_prog_counters - the program's counters of @port, summed over CPUs. */
+void steer_prog_counters(const struct steer_prog *p, unsigned int port,
+			 uint64_t out[STEER_COUNTERS]);
 
 /** steer_prog_unwanted - the latest of the packets that the program kept of that side; false when
  * it kept none. */

@@ -376,19 +376,21 @@ void steer_prog_heartbeat(struct steer_prog *p, uint64_t now_ns)
 	__atomic_store_n(&p->config->heartbeat_ns, now_ns, __ATOMIC_RELAXED);
 }
 
-void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_PORTS][STEER_COUNTERS])
+void steer_prog_counters(const struct steer_prog *p, unsigned int port,
+			 uint64_t out[STEER_COUNTERS])
 {
 	int cpus = libbpf_num_possible_cpus(), cpu;
 	uint64_t *v = cpus > 0 ? calloc((size_t)cpus, sizeof(*v)) : NULL;
-	uint32_t i;
 
-	memset(out, 0, STEER_PORTS * STEER_COUNTERS * sizeof(uint64_t));
-	for (i = 0; v && i < STEER_PORTS * STEER_COUNTERS; i++) {
+	memset(out, 0, STEER_COUNTERS * sizeof(*out));
+	for (uint32_t c = 0; v && c < STEER_COUNTERS; c++) {
+		uint32_t i = port * STEER_COUNTERS + c;
+
 		if (bpf_map__lookup_elem(p->skel->maps.steer_counters, &i, sizeof(i), v,
 					 (size_t)cpus * sizeof(*v), 0))
 			continue;
 		for (cpu = 0; cpu < cpus; cpu++)
-			out[i / STEER_COUNTERS][i % STEER_COUNTERS] += v[cpu];
+			out[c] += v[cpu];
 	}
 	free(v);
 }

@@ -166,9 +166,11 @@ enum steer_counter judge(const char *name, enum steer_side side, const uint8_t *
 	uint64_t before[STEER_PORTS][STEER_COUNTERS], after[STEER_PORTS][STEER_COUNTERS];
 	int action, moved = -1, s, c;
 
-	steer_prog_counters(&prog, before);
+	for (s = 0; s < STEER_PORTS; s++)
+		steer_prog_counters(&prog, (unsigned int)s, before[s]);
 	action = run(side, frame, len, linear);
-	steer_prog_counters(&prog, after);
+	for (s = 0; s < STEER_PORTS; s++)
+		steer_prog_counters(&prog, (unsigned int)s, after[s]);
 	for (s = 0; s < STEER_PORTS; s++) {
 		for (c = 0; c < STEER_COUNTERS; c++) {
 			if (after[s][c] == before[s][c])
