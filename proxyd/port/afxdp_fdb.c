@@ -51,6 +51,7 @@
 #define SPREAD_MS 50u
 #define ASK_MS	  1000u /* since it was seen, and since the bridge was asked */
 #define USER_MS	  10u	/* of the kernel's clock_t */
+#define CLOCKS_MS 20u	/* the kernel's ages and our clock are inexact by less */
 #define BACKUP	  1u	/* BOND_STATE_BACKUP of linux/if_bonding.h, which net/if.h excludes */
 
 /**
@@ -299,7 +300,7 @@ static bool ask_bridge(struct fdb *f, const struct port *ports, struct station *
 	       .vid = vid};
 	const struct ndmsg *m;
 	union answer a;
-	uint64_t at = f->now;
+	uint64_t at = f->now, age;
 	long left;
 
 	memcpy(q.mac, s->mac, ETH_ALEN);
@@ -316,9 +317,10 @@ static bool ask_bridge(struct fdb *f, const struct port *ports, struct station *
 		if (r->rta_type != NDA_CACHEINFO || RTA_PAYLOAD(r) < sizeof(c))
 			continue;
 		memcpy(&c, RTA_DATA(r), sizeof(c));
-		at = f->now > (uint64_t)c.ndm_updated * USER_MS
-			     ? f->now - (uint64_t)c.ndm_updated * USER_MS
-			     : 1;
+		/* As late as it can have been: a host that has moved says so there, and where the
+		 * clocks do not tell what was first, the bridge is right. */
+		age = (uint64_t)c.ndm_updated * USER_MS;
+		at = age > CLOCKS_MS ? f->now - (age - CLOCKS_MS) : f->now;
 	}
 	for (unsigned int i = 0; i < STEER_MEMBERS; i++)
 		if (ports[i].nif.index && ports[i].bridge_port == (unsigned int)m->ndm_ifindex &&
