@@ -118,7 +118,7 @@ for rtt in "${rtts[@]}"; do
 			measure direct-$op $op $DIRECT_SECONDS
 			direct[$op]=$mbps intact[$op]=$good
 		done
-		pair_start -g "wan-rate = $WAN_RATE" -g "wan-burst = $WAN_BURST" -r "prefetch = on"
+		pair_start -g "wan-rate = $WAN_RATE" -g "wan-burst = $WAN_BURST" -r "prefetch = on" -r "learn = cm, psn"
 		for op in "${ops[@]}"; do
 			measure longhaul-$op $op $LONGHAUL_SECONDS
 			[ $good = yes ] || intact[$op]=no
