@@ -19,13 +19,10 @@ bool daemon_probe(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
 
 void daemon_path_open(struct daemon *d)
 {
-	char bond[IF_NAMESIZE];
-
 	d->bridge[0] = '\0';
-	for (unsigned int p = STEER_PORT(STEER_WAN, 0); p < STEER_PORTS && !d->bridge[0]; p++)
-		if (*d->cfg->ifname[p] && host_bridge(d->cfg->ifname[p], bond) &&
-		    !host_bridge(bond, d->bridge))
-			memcpy(d->bridge, bond, sizeof(bond)); /* no bond in between */
+	for (unsigned int p = STEER_PORT(STEER_WAN, 0); p < STEER_PORTS; p++)
+		if (*d->cfg->ifname[p] && host_bridge(d->cfg->ifname[p], d->bridge))
+			break;
 	d->bridge_index = d->bridge[0] ? if_nametoindex(d->bridge) : 0;
 }
 

@@ -50,7 +50,7 @@ long host_number(const char *ifname, const char *file)
 	return v;
 }
 
-bool host_bridge(const char *ifname, char name[IF_NAMESIZE])
+static bool master_of(const char *ifname, char name[IF_NAMESIZE])
 {
 	char path[96], to[256];
 	ssize_t n;
@@ -62,6 +62,16 @@ bool host_bridge(const char *ifname, char name[IF_NAMESIZE])
 	to[n] = '\0';
 	snprintf(name, IF_NAMESIZE, "%.*s", IF_NAMESIZE - 1, basename(to));
 	return true;
+}
+
+bool host_bridge(const char *ifname, char name[IF_NAMESIZE])
+{
+	char path[96];
+
+	if (!master_of(ifname, name))
+		return false;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/bonding", name);
+	return access(path, F_OK) || master_of(name, name);
 }
 
 unsigned int host_need_mtu(unsigned int path_mtu)
@@ -153,24 +163,12 @@ static bool check_side(const struct config *c, unsigned int side, struct config_
 	return any;
 }
 
-/* The bridge above port @port, or above the bond that it belongs to. */
-static bool bridge_of(const struct config *c, unsigned int port, char name[IF_NAMESIZE])
-{
-	char bond[IF_NAMESIZE];
-
-	if (!host_bridge(c->ifname[port], bond))
-		return false;
-	if (!host_bridge(bond, name))
-		memcpy(name, bond, IF_NAMESIZE);
-	return true;
-}
-
 static void check_bridge(const struct config *c, unsigned int up, struct config_errors *warn)
 {
 	char bridge[STEER_PORTS][IF_NAMESIZE] = {""};
 
 	for (unsigned int p = 0; p < STEER_PORTS; p++)
-		if (up >> p & 1 && !bridge_of(c, p, bridge[p])) {
+		if (up >> p & 1 && !host_bridge(c->ifname[p], bridge[p])) {
 			config_error(warn, c->file, c->if_line[p / STEER_MEMBERS],
 				     "interface '%s' is in no bridge: traffic that longhaul does "
 				     "not take is lost; put it into one with a port of the other "

@@ -50,7 +50,10 @@ void host_check_sides(const struct config *c, struct config_errors *warn);
 /** host_number - the number in /sys/class/net/@ifname/@file, -1 when there is none. */
 long host_number(const char *ifname, const char *file);
 
-/** host_bridge - the bridge, or other master, of @ifname into @name; false: it has none. */
+/**
+ * host_bridge - the bridge, of the kernel or of Open vSwitch, that @ifname or its bond is in, into
+ * @name; false: it is in none.
+ */
 bool host_bridge(const char *ifname, char name[IF_NAMESIZE]);
 
 /** host_need_mtu - MTU that an interface needs for @path_mtu. */
