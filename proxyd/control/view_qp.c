@@ -171,6 +171,8 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 		text = "waits for the peer's consent";
 	if (!text && state == LANE_DRAIN)
 		text = "delivers its custody, and takes nothing new";
+	if (!text && state == LANE_WATCH && ci->learned_by == LEARNED_HINT)
+		text = "has a likely partner by its PSNs; the proof takes WRITEs or SENDs";
 	if (!text && state == LANE_WATCH)
 		text = "waits for a first acknowledged message";
 	snprintf(buf, len, "%s", text ? text : "");
