@@ -116,10 +116,16 @@ int steer_prog_adopt(struct steer_prog *p, unsigned int port, const struct netif
 int steer_prog_take_over(struct steer_prog *p, unsigned int port, const struct netif *nif,
 			 int link);
 
-/** steer_prog_detach - detach the program from all ports, also where another process holds the link. */
+/**
+ * steer_prog_detach - detach the program from all ports, also where another process holds the
+ * link.
+ */
 void steer_prog_detach(struct steer_prog *p);
 
-/** steer_prog_leave - close the links; the program stays where a pin or another process holds one. */
+/**
+ * steer_prog_leave - close the links; the program stays where a pin or another process holds
+ * one.
+ */
 void steer_prog_leave(struct steer_prog *p);
 
 /** steer_prog_rules - as afxdp_rules(). */

@@ -208,8 +208,8 @@ static void spread(void **state)
 	afxdp_close(x);
 }
 
-/* A frame that is not ours, which the bridge has learned from, just after one that is came in by the
- * other port: a host has moved. */
+/* A host has moved: first a frame of ours came in by one port, then one that is not ours, which the
+ * bridge has learned from, by the other. */
 static void bridged(void **state)
 {
 	struct afxdp_config cfg = members();
