@@ -376,8 +376,7 @@ const char *doctor_mend(const struct doctor_look *d, const json_t *qp)
 			return mends[i].mend;
 	if (json_is_integer(json_object_get(qp, "path-mtu")) && !doctor_number(qp, "path-mtu"))
 		return "its path MTU is not known, for its packets do not show it: set path-mtu in "
-		       "the "
-		       "rule";
+		       "the rule";
 	return "if it stays: the log tells what it goes through (journalctl -u longhauld)";
 }
 

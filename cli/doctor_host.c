@@ -100,8 +100,7 @@ static bool repeats(const struct host_lane *l, struct doctor_finding *f)
 	else
 		snprintf(mend, sizeof(mend),
 			 "acknowledgements get lost on its LAN, or its timer is short: look at ip "
-			 "-s "
-			 "link there, and at the timeout of its queue pairs");
+			 "-s link there, and at the timeout of its queue pairs");
 	doctor_put(f, DOCTOR_WRONG, mend,
 		   "%s: the requester repeats %lld packets a second; they go no further", l->name,
 		   (long long)per_second(l, n));
@@ -301,8 +300,7 @@ static bool requester(const struct host_lane *l, struct doctor_finding *f)
 	}
 	doctor_put(f, DOCTOR_NOTE, "look at the host: how much it posts at a time, and its load",
 		   "%s: longhaul waits for the host, which sends %s bit/s, %lld messages a second, "
-		   "and "
-		   "is not held back",
+		   "and is not held back",
 		   l->name, doctor_shown("port", "tx-rate", (json_int_t)l->rate),
 		   (long long)per_second(l, grown(l, "msn")));
 	return true;

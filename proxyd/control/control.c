@@ -413,8 +413,7 @@ static int listen_at(struct control *c, char *err, size_t errlen)
 		if (!S_ISSOCK(st.st_mode)) {
 			snprintf(err, errlen,
 				 "control socket %s: a file that is no socket is in the way; "
-				 "remove it "
-				 "or set 'socket'",
+				 "remove it or set 'socket'",
 				 path);
 			return -EEXIST;
 		}

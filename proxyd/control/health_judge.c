@@ -450,13 +450,11 @@ static void judge_reach(struct health *h, unsigned int i, const struct health_pe
 	if (out || in)
 		advise(h, i,
 		       "raise the MTU of all networks along the link to %u, or lower the path MTU "
-		       "of "
-		       "the hosts to %u",
+		       "of the hosts to %u",
 		       FRAME_MTU(health_path_mtu(r->longest)), path_mtu_in(r->carried));
 	judge(h, i, h->alarm[HEALTH_PORT_MTU].raised ? FOLLOWS : bad_if(out || in),
 	      "the link %s peer %s carries packets of at most %u bytes, and hosts send %u (path "
-	      "MTU "
-	      "%u): they vanish on it",
+	      "MTU %u): they vanish on it",
 	      out && in ? "to and from"
 	      : out	? "to"
 			: "from",
@@ -591,7 +589,6 @@ static void judge_mtu(struct health *h)
 	      longest, p, where, mtu);
 }
 
-/* Frames that a port did not take from us. A few among very many are no fault. */
 /* Whether one of several ports was down within the window: that tells what was lost with it. */
 static bool member_lost(const struct health *h)
 {
@@ -600,6 +597,7 @@ static bool member_lost(const struct health *h)
 	return a->raised || (a->count && h->sample.now - a->since < HEALTH_PAST * SECOND_NS);
 }
 
+/* Frames that a port did not take from us. A few among very many are no fault. */
 static void judge_dropped(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
@@ -614,8 +612,7 @@ static void judge_dropped(struct health *h, const struct window *w)
 	else if (n)
 		advise(h, HEALTH_TX_DROPPED,
 		       "look at ip -s link of %s and at what is behind; a longer transmit queue, "
-		       "or "
-		       "a lower wan-rate",
+		       "or a lower wan-rate",
 		       name);
 	judge(h, HEALTH_TX_DROPPED,
 	      ports_down(s) || member_lost(h) || h->alarm[HEALTH_PORT_MTU].raised ||

@@ -53,13 +53,11 @@ static bool missing_there(const struct rule *r, const struct session_info *peer,
 			continue;
 		snprintf(out->text, MIRROR_TEXT,
 			 "rule %s has %s near this appliance, and peer %s has them near it, too: "
-			 "lan "
-			 "and wan are exchanged in the rule of one of the two",
+			 "lan and wan are exchanged in the rule of one of the two",
 			 r->name, prefix_str(&r->near[i], text), peer->name);
 		snprintf(out->mend, MIRROR_TEXT,
 			 "lan names the hosts near the appliance, wan those beyond the link: "
-			 "correct "
-			 "the rule where it is the other way round, then systemctl reload "
+			 "correct the rule where it is the other way round, then systemctl reload "
 			 "longhauld");
 		return true;
 	}

@@ -34,8 +34,7 @@ static bool said(const struct session_info *si, struct peer_cause *out)
 		 "set 'address' of the peer to the other appliance's address, not to an own one"},
 		{si->calls, "its datagrams arrive here, ours do not arrive there",
 		 "open the UDP port in the firewall there, and compare 'address' and 'port' of "
-		 "this "
-		 "appliance in its configuration"},
+		 "this appliance in its configuration"},
 		{si->end == SESSION_END_REMOVED,
 		 "it has removed this appliance from its configuration",
 		 "remove the peer here, too, or add this appliance there again"},

@@ -159,8 +159,7 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 	if (!d->engine) {
 		snprintf(err, errlen,
 			 "not enough memory for a pool of %llu MiB and %u connections; lower "
-			 "'pool' or "
-			 "'max-connections'",
+			 "'pool' or 'max-connections'",
 			 (unsigned long long)cfg->pool_bytes >> 20, cfg->max_conns);
 		return -ENOMEM;
 	}

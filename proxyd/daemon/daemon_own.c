@@ -51,8 +51,7 @@ void daemon_own_open(struct daemon *d)
 	if (fd < 0) {
 		log_line(LOG_WARNING,
 			 "the addresses of this host cannot be read: %s; RDMA on them is taken "
-			 "where "
-			 "a rule covers them, and lost",
+			 "where a rule covers them, and lost",
 			 strerror(-fd));
 		return;
 	}

@@ -295,8 +295,7 @@ void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t
 		if (session_may_say(p, ABOUT_AUTH, now))
 			session_say(s, p, LOG_WARNING,
 				    "a HELLO from its address fails authentication: put the same "
-				    "key file on "
-				    "both appliances, unless a stranger is sending");
+				    "key file on both appliances, unless a stranger is sending");
 		return;
 	}
 

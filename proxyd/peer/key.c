@@ -59,8 +59,7 @@ int key_parse(const char *what, const char *text, size_t len, uint8_t key[PEER_K
 		sodium_memzero(key, PEER_KEY_LEN);
 		return fail(EINVAL, err, err_len,
 			    "%s: not a key: it must be %d bytes in base64 (44 characters on one "
-			    "line); make "
-			    "one with `longhaul keygen`",
+			    "line); make one with `longhaul keygen`",
 			    what, PEER_KEY_LEN);
 	}
 	if (sodium_is_zero(key, PEER_KEY_LEN))
@@ -121,8 +120,7 @@ static int read_open(int fd, const char *path, uint8_t key[PEER_KEY_LEN], char *
 	if (st.st_mode & 077)
 		return fail(EPERM, err, err_len,
 			    "%s: others than its owner may use it (mode %04o); chmod 600 it, and "
-			    "make a new "
-			    "key if strangers could have read it",
+			    "make a new key if strangers could have read it",
 			    path, (unsigned int)st.st_mode & 07777);
 	if (!may_own(st.st_uid))
 		return fail(

@@ -539,8 +539,7 @@ void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_
 		if (session_may_say(p, ABOUT_VERSION, now_ns))
 			session_say(s, p, LOG_WARNING,
 				    "it speaks protocol version %u, this side version %u: run the "
-				    "same release "
-				    "of longhaul on both appliances",
+				    "same release of longhaul on both appliances",
 				    seal_version(data), PROTO_VERSION);
 		break;
 	case SEAL_FOREIGN:
