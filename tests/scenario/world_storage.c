@@ -14,10 +14,12 @@
  * fixed memory. */
 #define GAP	    4096u
 #define FIRST_AT    8192u
-/* Work requests of the target: the slot of the command, the part, and whether it is a READ. */
+/* Work requests of the target: the slot of the command, the part, and whether it is a READ; or that
+ * it is the answer, with the number of its buffers. */
 #define WR_SLOT	    0xffffu
 #define WR_PART	    16u
 #define WR_READ	    (1ull << 32)
+#define WR_ANSWER   (1ull << 33)
 
 /* One command, as either side knows it. @left: READs that the target awaits; @sending: the capsule
  * is the host's, which may have to send it again */
@@ -27,8 +29,14 @@ struct command {
 	uint32_t left;
 	uint64_t began;
 	uint8_t capsule[FORM_MOST + INLINE_MOST];
-	uint8_t answer[ANSWER_MOST], chatter[ANSWER_MOST];
-	uint8_t *data;
+	uint32_t buffers;
+};
+
+/* What the target sends for a command. It stays as it is until the network card has an ACK, which
+ * may come after the next command with the same id. */
+struct buffers {
+	bool busy;
+	uint8_t answer[ANSWER_MOST], chatter[ANSWER_MOST], data[];
 };
 
 struct storage {
@@ -38,6 +46,8 @@ struct storage {
 	uint64_t begun;
 	uint32_t key;
 	struct command mine[STORAGE_DEPTH], its[STORAGE_DEPTH]; /* initiator's, target's */
+	struct buffers **buffers;
+	uint32_t nbuffers;
 };
 
 static uint64_t slot_bytes(const struct storage_config *s)
@@ -229,14 +239,34 @@ static void post(struct world_qp *q, const struct rc_wr *wr)
 		world_wrong(q, "the model's target has no room");
 }
 
+/* Those that are free, or new ones. */
+static uint32_t take_buffers(struct storage *s)
+{
+	uint32_t i = 0;
+
+	while (i < s->nbuffers && s->buffers[i]->busy)
+		i++;
+	if (i == s->nbuffers) {
+		s->buffers = realloc(s->buffers, ++s->nbuffers * sizeof(*s->buffers));
+		if (!s->buffers)
+			abort();
+		s->buffers[i] = malloc(sizeof(struct buffers) + s->cfg.max);
+		if (!s->buffers[i])
+			abort();
+	}
+	s->buffers[i]->busy = true;
+	return i;
+}
+
 static void respond(struct world_qp *q, struct command *c)
 {
 	struct storage *s = q->storage;
-	struct rc_wr wr = {.op = RC_SEND, .wr_id = c->io.id % STORAGE_DEPTH, .data = c->chatter};
+	struct buffers *b = s->buffers[c->buffers];
+	struct rc_wr wr = {.op = RC_SEND, .data = b->chatter};
 
 	c->live = false;
 	if (s->cfg.chatter && prng_below(&s->rng, 1000) < s->cfg.chatter) {
-		wr.length = form_chatter(s->cfg.form, prng_below(&s->rng, 1u << 30), c->chatter);
+		wr.length = form_chatter(s->cfg.form, prng_below(&s->rng, 1u << 30), b->chatter);
 		if (wr.length)
 			post(q, &wr);
 	}
@@ -244,8 +274,9 @@ static void respond(struct world_qp *q, struct command *c)
 		wr.op = RC_SEND_INV;
 		wr.imm = c->io.part[0].key;
 	}
-	wr.data = c->answer;
-	wr.length = form_response(s->cfg.form, c->io.id, c->answer);
+	wr.wr_id = WR_ANSWER | c->buffers;
+	wr.data = b->answer;
+	wr.length = form_response(s->cfg.form, c->io.id, b->answer);
 	post(q, &wr);
 }
 
@@ -254,7 +285,7 @@ static void move_data(struct world_qp *q, struct command *c)
 {
 	const struct storage *s = q->storage;
 	const struct form_io *io = &c->io;
-	uint8_t *data = c->data;
+	const uint8_t *data = s->buffers[c->buffers]->data;
 
 	for (uint32_t i = 0; i < io->parts; data += io->part[i++].length) {
 		uint32_t length = io->part[i].length;
@@ -298,12 +329,13 @@ static void capsule(struct world_qp *q, const uint8_t *b, uint32_t length)
 	c->io = io;
 	c->live = true;
 	c->left = 0;
+	c->buffers = take_buffers(s);
 	c->refused = io.write && prng_below(&s->rng, 1000) < s->cfg.refused;
 	if (io.inlined &&
 	    pattern_check(b + data, key_of(q, io.number), 0, io.inlined) != io.inlined)
 		world_wrong(q, "data in a capsule is not what was sent");
 	if (!io.write)
-		pattern_fill(c->data, key_of(q, io.number), 0, io.length);
+		pattern_fill(s->buffers[c->buffers]->data, key_of(q, io.number), 0, io.length);
 	if (!c->refused)
 		move_data(q, c);
 	if (!c->left)
@@ -340,12 +372,18 @@ void storage_received(struct world_qp *q, int side, const struct rc_message *m)
 
 void storage_completed(struct world_qp *q, int side, const struct rc_completion *c)
 {
-	struct command *k = &q->storage->its[c->wr_id & WR_SLOT];
+	struct storage *s = q->storage;
+	struct command *k;
 
 	if (!side && c->status == RC_OK) {
-		q->storage->mine[c->wr_id].sending = false;
+		s->mine[c->wr_id].sending = false;
 		begin_more(q);
 	}
+	if (side && c->wr_id & WR_ANSWER) {
+		s->buffers[c->wr_id & ~WR_ANSWER]->busy = c->status != RC_OK;
+		return;
+	}
+	k = &s->its[c->wr_id & WR_SLOT];
 	if (!side || c->op != RC_READ || c->status != RC_OK || !k->live)
 		return;
 	if (!c->checked || !c->intact)
@@ -363,20 +401,19 @@ bool storage_begin(struct world_qp *q, const struct storage_config *cfg)
 		return false;
 	s->cfg = *cfg;
 	prng_init(&s->rng, q->w->cfg.seed ^ q->id);
-	for (uint32_t i = 0; i < cfg->depth && cfg->reads; i++) {
-		s->its[i].data = malloc(cfg->max + 1);
-		if (!s->its[i].data)
-			return false;
-	}
 	begin_more(q);
 	return true;
 }
 
 void storage_exit(struct world_qp *q)
 {
-	for (uint32_t i = 0; q->storage && i < STORAGE_DEPTH; i++)
-		free(q->storage->its[i].data);
-	free(q->storage);
+	struct storage *s = q->storage;
+
+	for (uint32_t i = 0; s && i < s->nbuffers; i++)
+		free(s->buffers[i]);
+	if (s)
+		free(s->buffers);
+	free(s);
 	q->storage = NULL;
 }
 
