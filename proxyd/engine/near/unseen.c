@@ -17,7 +17,8 @@
  */
 static bool may_be_unseen(const struct engine *e, const struct lane *l, const struct read_rec *r)
 {
-	bool past_us = psn_before(r->wire, l->overlap) || e->now - r->asked >= PAST_US_NS;
+	bool past_us =
+		(!r->got && psn_before(r->wire, l->overlap)) || e->now - r->asked >= PAST_US_NS;
 
 	return past_us && !psn_before(l->una.psn, psn_add(r->wire, r->span)) &&
 	       e->now - r->asked >= (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC &&
