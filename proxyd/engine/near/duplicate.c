@@ -269,7 +269,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 	if (r)
 		r->heard = e->now;
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
-	if ((r ? other_read(fl, r, f) : never_asked(e, fl, f)) ||
+	if ((r ? other_read(fl, r, f) : never_asked(e, fl, f) || resp_other(e, fl, f)) ||
 	    reads_outran(e, fl, host_psn_of(f))) {
 		incarnation_refuse(e, fl, f);
 		return;

@@ -55,7 +55,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	 * responder's word is missing whether it is for this host (owner/owner.c) */
 	if (reads_find(e, &fl->lane.reads, host_psn_of(f)))
 		return !owner_unsure(&fl->lane);
-	if (r && ((known && !reads_part(fl, r, f)) || fetch_find(e, x, r->wire) != MQ_NONE))
+	if (r && fetch_find(e, x, r->wire) != MQ_NONE)
 		return true;
 	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
 	    !from_before(e, &fl->lane, host_psn_of(f)))
