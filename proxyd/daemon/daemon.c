@@ -31,6 +31,7 @@
 #define ROUNDS	    8	/* per turn */
 #define HOUSE_NS    50000000ull
 #define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process did not run */
+#define OLD_NS	    1000000000ull  /* what waited so long for this process is dropped */
 #define OVERRUN_NS  1000000ull	   /* between queries of what the rings have lost */
 #define LOOK_NS	    50000ull	   /* datagrams of which no turn of the loop told wait no longer */
 #define SECOND_NS   1000000000ull
@@ -73,6 +74,7 @@ void daemon_clock(struct daemon *d)
 	d->now = loop_now();
 	if (d->now - before > STOOD_NS)
 		engine_stood_still(d->engine, before, d->now);
+	d->stood_long |= d->now - before > OLD_NS;
 }
 
 static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_t len,
@@ -335,6 +337,27 @@ static bool unread(const struct daemon *d)
 	return afxdp_unread(d->port, STEER_LAN) || afxdp_unread(d->port, STEER_WAN);
 }
 
+static void on_old(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
+{
+	(void)ctx, (void)side, (void)data, (void)len;
+}
+
+/* Frames that came before a long pause of this process. Since then the hosts have sent their
+ * packets again, past us, and a queue pair number may have another owner, for whom an ACK of so
+ * long ago is not meant. */
+static void drop_old(struct daemon *d)
+{
+	unsigned int n = 0, some = 1;
+
+	for (int i = 0; i < LAST_ROUNDS && some; i++)
+		n += some = afxdp_rx(d->port, RX_BUDGET, on_old, d);
+	if (n)
+		log_line(LOG_NOTICE,
+			 "this process stood still: %u frames that waited meanwhile are dropped",
+			 n);
+	d->stood_long = false;
+}
+
 /* Process all that is there, in and out; returns when there will be more to do. */
 static uint64_t one_round(struct daemon *d)
 {
@@ -342,6 +365,8 @@ static uint64_t one_round(struct daemon *d)
 	bool waiting = false, more = false, moved;
 
 	daemon_clock(d);
+	if (d->stood_long)
+		drop_old(d); /* the heartbeat of housekeeping has new ones come */
 	if (d->now >= d->next_house)
 		housekeeping(d);
 	afxdp_soon(d->port, on_soon, d);

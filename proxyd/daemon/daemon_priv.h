@@ -82,6 +82,7 @@ struct daemon {
 	uint64_t next_ask[PEER_MAX], quiet_names;
 	uint32_t name_failed; /* the latest lookup failed, bits by place */
 	uint32_t leaving;     /* peers that are removed once nothing drains, bits by place */
+	bool stood_long;      /* longer than what came before may wait */
 	uint64_t now, started, next_house, next_second, drain_until;
 	uint64_t uptime_ms, turns, reloads, reloads_refused;
 	struct view_counter counters[8];

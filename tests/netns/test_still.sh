@@ -49,6 +49,8 @@ still()
 	await 60 stale "$stood"
 	signal "gw-$s" CONT
 	goes_on "$name" && await 60 "$condition" || status=1
+	# hosts have sent again what waited in its rings
+	grep -q 'stood still: [0-9]* frames' "$LAB/gw-$s.err" || status=1
 	enough "$name-req"
 	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] || status=1
 	[ "$(stat_of a faults)" = 0 ] && [ "$(stat_of b faults)" = 0 ] && return $status

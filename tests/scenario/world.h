@@ -227,6 +227,7 @@ struct world {
 		uint64_t away;	/* then the other one takes it for gone; 0: it has, or never will */
 		bool told;	/* it has, and does not know better yet */
 		uint64_t back;	/* then the other one, or after that this one, has a new session */
+		bool was_long;	/* so long that frames that came meanwhile are dropped */
 		bool full[6];	/* what of link[i] came meanwhile was not looked at yet */
 		uint32_t took[6]; /* of that, frames so far */
 	} still[2];

@@ -11,6 +11,7 @@
 
 #define RING	2048u /* frames of a port, reports of a socket */
 #define AWAY_NS 900000000ull
+#define OLD_NS	1000000000ull /* frames that waited so long are dropped */
 #define LINKS	6
 
 /* How long a word takes from appliance @side to the other one. */
@@ -79,7 +80,7 @@ bool world_still_drops(struct world *w, int link)
 
 	if (side < 0 || !w->still[side].full[link])
 		return false;
-	return ++w->still[side].took[link] > RING;
+	return w->still[side].was_long || ++w->still[side].took[link] > RING;
 }
 
 void world_still_seen(struct world *w, int link)
@@ -108,6 +109,7 @@ void world_go_on(struct world *w, int side)
 	if (!s->since)
 		return;
 	engine_stood_still(w->engine[side], s->since, w->now);
+	s->was_long = w->now - s->since > OLD_NS;
 	s->since = s->away = 0;
 	for (int i = 0; i < LINKS; i++) {
 		s->took[i] = 0;
