@@ -71,12 +71,14 @@ METRICS_LIBS := -lmicrohttpd -ljansson -lcap-ng -lsystemd -lpthread -lm
 PROBE_SRC := $(wildcard cli/probe/*.c)
 PROBE_LIBS := -lrdmacm -libverbs
 PROBE := $(if $(wildcard /usr/include/rdma/rdma_cma.h),$(B)/longhaul-probe)
-LAB_LIB_SRC := $(wildcard tests/lab/model/*.c)
+# The emulator of a WAN. Tests use it, and its model of a link; it needs no library.
+WANEM_SRC := $(wildcard cli/wanem/*.c)
+LAB_LIB_SRC := $(wildcard tests/lab/model/*.c) $(filter-out %/main.c,$(WANEM_SRC))
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
 .PHONY: all
-all: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics $(PROBE) lab
+all: product lab
 
 $(B)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
@@ -117,6 +119,9 @@ $(B)/longhaul-metrics: $(call obj,$(METRICS_SRC))
 $(B)/longhaul-probe: $(PROBE_SRC) cli/probe/link.h
 	$(call say,CC,$@)mkdir -p $(@D) && $(CC) $(CPPFLAGS) -MF $@.d $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) \
 		$(filter-out -fsanitize=%,$(LDFLAGS)) -o $@ $(PROBE_SRC) $(PROBE_LIBS)
+
+$(B)/longhaul-wanem: $(call obj,$(WANEM_SRC))
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^
 
 # The XDP program, compiled for the BPF machine and embedded as a skeleton.
 $(B)/steer.bpf.o: bpf/steer.bpf.c bpf/steer.h
@@ -265,6 +270,7 @@ INSTALL_LIST := \
 	755:$(B)/longhauld:$(sbindir)/longhauld \
 	755:$(B)/longhaul:$(sbindir)/longhaul \
 	755:$(B)/longhaul-metrics:$(sbindir)/longhaul-metrics \
+	755:$(B)/longhaul-wanem:$(sbindir)/longhaul-wanem \
 	$(if $(PROBE),755:$(PROBE):$(bindir)/longhaul-probe) \
 	$(foreach m,$(wildcard man/*.5),644:$(m):$(mandir)/man5/$(notdir $(m))) \
 	$(foreach m,$(wildcard man/*.8),644:$(m):$(mandir)/man8/$(notdir $(m))) \
@@ -281,7 +287,7 @@ INSTALL_LIST := \
 	644:conf/longhaul.conf:$(sysconfdir)/longhaul/longhaul.conf.sample
 
 .PHONY: product install uninstall
-product: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics $(PROBE)
+product: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics $(B)/longhaul-wanem $(PROBE)
 
 # A configuration that is there already is left alone; the sample is installed beside it in any case. The user that
 # the unit wants is made where it can be: not for a DESTDIR, and only by root.

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 #include "tests/scenario/world.h"
 #include "tests/scenario/world_priv.h"
 

@@ -22,7 +22,7 @@
 #include <time.h>
 
 #include "tests/lab/model/crowd.h"
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 
 #define BATCH	     32u
 #define RUNS	     7

@@ -28,8 +28,8 @@
 #include <unistd.h>
 
 #include "tests/lab/model/cm_emit.h"
-#include "tests/lab/model/pkt_ring.h"
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/pkt_ring.h"
+#include "cli/wanem/prng.h"
 #include "tests/lab/model/rc_host.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"

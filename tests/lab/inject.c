@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "tests/lab/model/cm_emit.h"
-#include "tests/lab/model/pkt_ring.h"
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/pkt_ring.h"
+#include "cli/wanem/prng.h"
 #include "wire/icrc.h"
 #include "wire/psn.h"
 

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/lab/model/pkt_ring.h"
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/pkt_ring.h"
+#include "cli/wanem/prng.h"
 #include "wire/build.h"
 #include "wire/icrc.h"
 #include "wire/psn.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/lab/model/pkt_ring.h"
+#include "cli/wanem/pkt_ring.h"
 #include "wire/build.h"
 #include "wire/icrc.h"
 

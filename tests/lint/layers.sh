@@ -44,11 +44,13 @@ done
 report "the engine and the wire layer do not allocate on the data path" \
 	"$(grep -nE '[^_a-z](malloc|realloc)\(' -r proxyd/wire proxyd/engine --include='*.c')"
 report "cli includes only itself, keys and the version" \
-	"$(grep -nE '^#include "' -r cli | grep -vE '"(cli/|peer/key\.h|version\.h)')"
+	"$(grep -nE '^#include "' -r cli --exclude-dir=wanem | grep -vE '"(cli/|peer/key\.h|version\.h)')"
 report "metrics includes only itself, the tool's client and the version" \
 	"$(grep -nE '^#include "' -r cli/metrics --include='*.[ch]' | grep -vE '"(cli/metrics/|cli/client\.h|version\.h)')"
 report "the probe includes only itself and the version" \
 	"$(grep -nE '^#include "' -r cli/probe | grep -vE '"(cli/probe/|version\.h)')"
+report "the emulator includes only itself, byte order and the version" \
+	"$(grep -nE '^#include "' -r cli/wanem | grep -vE '"(cli/wanem/|wire/bytes\.h|version\.h)')"
 report "bpf shares one header with the rest" \
 	"$(grep -nE '^#include "' -r bpf | grep -v '"steer\.h"')"
 report "every source names its licence in its first lines" "$(

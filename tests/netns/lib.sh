@@ -17,7 +17,7 @@
 # Variables that a caller may set before it calls something:
 #	B        the build directory
 #	FAMILY   4 or 6: addresses of the hosts' traffic
-#	LAB_BIN  where the lab's endpoint and emulator are, $B/lab
+#	LAB_BIN  where the lab's endpoint is, $B/lab; longhaul-wanem is in the folder above
 #	LAB_LAN, LAB_WAN  interfaces of gateway_config, lan0 and wan0
 #	SANITIZED  when not empty, the daemons run without their sandbox: a sanitizer's run-time makes system
 #	         calls of its own
@@ -320,10 +320,10 @@ sockets_at_least() # NAMESPACE NUMBER
 	[ "$(packet_sockets "$1")" -ge "$2" ]
 }
 
-# wan_start OPTION...: the emulator from a to b, see build/lab/wanem --help
+# wan_start OPTION...: the emulator from a to b, see longhaul-wanem(8)
 wan_start()
 {
-	spawn wan wan "${before_others[@]}" -10 "$LAB_BIN/wanem" --a a --b b "$@"
+	spawn wan wan "${before_others[@]}" -10 "$LAB_BIN/../longhaul-wanem" --a a --b b "$@"
 	await 30 sockets_at_least wan 2 || die "the WAN emulator does not start: $(cat "$LAB/wan.err")"
 }
 

@@ -217,7 +217,7 @@ without() # SITE PORT
 members_up
 lab_keep
 wan_start --delay-ms 10 --rate-mbps 800 --loss 0.001
-spawn wan2 wn "${before_others[@]}" -10 "$LAB_BIN/wanem" --a a --b b --delay-ms 14 --rate-mbps 800 --loss 0.001
+spawn wan2 wn "${before_others[@]}" -10 "$LAB_BIN/../longhaul-wanem" --a a --b b --delay-ms 14 --rate-mbps 800 --loss 0.001
 await 30 sockets_at_least wn 2 || die "the second WAN emulator does not start: $(cat "$LAB/wan2.err")"
 members_config
 gateway_start a

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 #include "tests/scenario/readers.h"
 #include "wire/psn.h"
 

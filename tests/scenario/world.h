@@ -18,7 +18,7 @@
 #include "tests/lab/model/cm_emit.h"
 #include "tests/lab/model/rc_host.h"
 #include "tests/lab/model/versions.h"
-#include "tests/lab/model/wan.h"
+#include "cli/wanem/wan.h"
 #include "tests/scenario/actors.h"
 
 #define WORLD_QPS	  640

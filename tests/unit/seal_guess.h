@@ -3,7 +3,7 @@
 #ifndef LONGHAUL_TESTS_SEAL_GUESS_H
 #define LONGHAUL_TESTS_SEAL_GUESS_H
 
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 #include "tests/unit/engine_rig.h"
 
 /** seal_guess - ENG-19: none of @n guessed seals, drawn from @seed, opens a frame with @text. What

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/lab/model/cm_emit.h"
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 #include "tests/unit/pcap_data.h"
 #include "wire/icrc.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/lab/model/pattern.h"
-#include "tests/lab/model/wan.h"
+#include "cli/wanem/wan.h"
 #include "wire/bytes.h"
 
 #define MS     1000000ull

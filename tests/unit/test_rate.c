@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "engine/core/rate.h"
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 
 #define PACKET	4200.0
 #define STEP_S	2e-6

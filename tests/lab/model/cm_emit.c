@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "tests/lab/model/cm_emit.h"
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 
 #define MAD_LEN 256
 #define RESENDS 15

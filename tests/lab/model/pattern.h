@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 
 #define PATTERN_STEP 0x9e3779b97f4a7c15ull
 

@@ -7,7 +7,7 @@
 #define LAB_RC_PAIR_H
 
 #include "tests/lab/model/rc_host.h"
-#include "tests/lab/model/wan.h"
+#include "cli/wanem/wan.h"
 
 struct rc_pair;
 

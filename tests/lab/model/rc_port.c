@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* UDP source ports as hosts choose them. Written apart from what is under test. */
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 #include "tests/lab/model/rc_host.h"
 
 /* A flow label of 20 bits from both numbers, and its two ends folded into 14 bits. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Seeded pseudo-random numbers for the lab: the same seed gives the same run on every machine.
+ * Seeded pseudo-random numbers, also for the tests: the same seed gives the same run on every machine.
  * splitmix64 turns any number into a well-mixed one; xoshiro256** is the stream.
  */
-#ifndef LAB_PRNG_H
-#define LAB_PRNG_H
+#ifndef LONGHAUL_CLI_WANEM_PRNG_H
+#define LONGHAUL_CLI_WANEM_PRNG_H
 
 #include <stdbool.h>
 #include <stdint.h>

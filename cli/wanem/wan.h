@@ -9,13 +9,13 @@
  *		deliver(data, len);
  *	next = wan_next(w);
  */
-#ifndef LAB_WAN_H
-#define LAB_WAN_H
+#ifndef LONGHAUL_CLI_WANEM_WAN_H
+#define LONGHAUL_CLI_WANEM_WAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tests/lab/model/prng.h"
+#include "cli/wanem/prng.h"
 
 #define WAN_NEVER     UINT64_MAX
 /* Longest frame carried. */

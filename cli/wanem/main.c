@@ -24,8 +24,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "tests/lab/model/pkt_ring.h"
-#include "tests/lab/model/wan.h"
+#include "cli/wanem/pkt_ring.h"
+#include "cli/wanem/wan.h"
 
 #define SECOND 1000000000ull
 #define BATCH  256

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/lab/model/pkt_ring.h"
+#include "cli/wanem/pkt_ring.h"
 #include "wire/bytes.h"
 
 #define SLOT		4480u /* 16-byte multiple, the kernel's header included */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One interface as a packet socket with memory-mapped rings (TPACKET_V2): frames are read where the
- * kernel put them and sent from where they were built; one system call sends a batch. The only part
- * of the lab's library that does I/O.
+ * kernel put them and sent from where they were built; one system call sends a batch. Tests
+ * play hosts on it.
  */
-#ifndef LAB_PKT_RING_H
-#define LAB_PKT_RING_H
+#ifndef LONGHAUL_CLI_WANEM_PKT_RING_H
+#define LONGHAUL_CLI_WANEM_PKT_RING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/lab/model/wan.h"
+#include "cli/wanem/wan.h"
 #include "wire/bytes.h"
 
 #define STORE_DEFAULT (32ull << 20)
