@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A WAN between two interfaces: relays every Ethernet frame both ways through the link model, in
- * real time.
+ * longhaul-wanem: a WAN between two interfaces. Relays every Ethernet frame both ways through the
+ * link model, in real time.
  *
  * Each frame's delay counts from the kernel's time stamp of its arrival, so the loop may look at
  * the ring late without being late. It sleeps in ppoll() when nothing is under way; under load it
@@ -11,24 +11,27 @@
  * SIGUSR1 cuts the link, SIGUSR2 mends it. SIGTERM or --seconds ends; one JSON line tells what was
  * done.
  */
-#include <errno.h>
-#include <getopt.h>
+#include <err.h>
 #include <inttypes.h>
+#include <net/if.h>
 #include <poll.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "cli/wanem/options.h"
 #include "cli/wanem/pkt_ring.h"
 #include "cli/wanem/wan.h"
 
-#define SECOND 1000000000ull
-#define BATCH  256
+#define SECOND	1000000000ull
+#define BATCH	256
+#define HEADERS 22u /* Ethernet and two VLAN tags */
 
 /* From port to the other: a link, and what happened beside it. */
 struct side {
@@ -37,14 +40,12 @@ struct side {
 	struct wan_config cfg;
 	struct wan *link; /* of what this port receives */
 	uint64_t oversize, tx_full, late_max, late_sum;
+	bool told_oversize, told_room;
 };
 
 static struct side sides[2];
-static double seconds;
-static bool visible;
-static uint64_t coalesce_ns = 50000;
-static uint64_t skew; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
-static volatile sig_atomic_t stop, cut;
+static uint64_t skew;			     /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+static volatile sig_atomic_t stop, cut = -1; /* until a signal says */
 
 static void on_signal(int sig)
 {
@@ -66,6 +67,27 @@ static uint64_t clock_of(clockid_t id)
 
 /* The relay */
 
+/* Losses that are none of the link's, once each: they would be taken for it. */
+static void tell_oversize(struct side *s)
+{
+	s->oversize++;
+	if (!s->told_oversize)
+		warnx("%s: frames longer than its MTU are lost, for they were merged before; "
+		      "ethtool -K PORT gso off tso off gro off lro off",
+		      s->ifname);
+	s->told_oversize = true;
+}
+
+static void tell_no_room(struct side *s)
+{
+	wan_no_room(s->link);
+	if (!s->told_room)
+		warnx("%s: frames are lost because %" PRIu64
+		      " MB are under way; set --rate-mbps and --queue-kb, or raise --store-mb",
+		      s->ifname, s->cfg.store_bytes >> 20);
+	s->told_room = true;
+}
+
 /* What the port has received, into its link. Returns how many. */
 static int take_in(struct side *s, uint64_t now)
 {
@@ -78,10 +100,10 @@ static int take_in(struct side *s, uint64_t now)
 
 		if (at > now)
 			at = now; /* the clock was set */
-		if (!f.whole) {
-			s->oversize++; /* a sender with segmentation offload on */
+		if (!f.whole || f.len > WAN_FRAME_MAX) {
+			tell_oversize(s);
 		} else if (!(buf = wan_buf(s->link))) {
-			wan_no_room(s->link);
+			tell_no_room(s);
 		} else {
 			if (f.csum_missing)
 				pkt_fix_checksum(f.data, f.len);
@@ -125,22 +147,37 @@ static int let_out(struct side *s, struct side *to, uint64_t now)
 	return n;
 }
 
+/* A signal is for both directions, whatever --down said of them. */
 static void apply_cut(void)
 {
-	static bool now_cut;
+	static int applied = -1;
+	int now_cut = cut;
 
-	if (now_cut == (bool)cut)
+	if (applied == now_cut)
 		return;
-	now_cut = cut;
+	applied = now_cut;
 	for (int i = 0; i < 2; i++) {
 		struct wan_config c = sides[i].cfg;
 
-		c.down = c.down || now_cut;
+		c.down = now_cut;
 		wan_set(sides[i].link, &c);
 	}
 }
 
-static void wait_for_work(uint64_t now, uint64_t end, bool busy)
+/* False if a port is gone for good. One that is down comes back, and the socket is bound to it
+ * still. */
+static bool ports_there(void)
+{
+	for (int i = 0; i < 2; i++) {
+		if (pkt_ring_there(sides[i].ring))
+			continue;
+		warnx("%s was removed; ending", sides[i].ifname);
+		return false;
+	}
+	return true;
+}
+
+static void wait_for_work(uint64_t now, uint64_t end, uint64_t coalesce_ns)
 {
 	struct pollfd p[2] = {{.fd = pkt_ring_fd(sides[0].ring), .events = POLLIN},
 			      {.fd = pkt_ring_fd(sides[1].ring), .events = POLLIN}};
@@ -152,12 +189,10 @@ static void wait_for_work(uint64_t now, uint64_t end, bool busy)
 		at = most;
 	if (at > end)
 		at = end;
-	if (busy && coalesce_ns) {
-		uint64_t tick = now + coalesce_ns;
-
+	if (coalesce_ns) {
 		/* A little late on purpose: several frames fall due in one such sleep. */
-		ts.tv_sec = 0;
-		ts.tv_nsec = (long)(tick - now);
+		ts.tv_sec = (time_t)(coalesce_ns / SECOND);
+		ts.tv_nsec = (long)(coalesce_ns % SECOND);
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
 		return;
 	}
@@ -166,13 +201,17 @@ static void wait_for_work(uint64_t now, uint64_t end, bool busy)
 	ts.tv_sec = (time_t)((at - now) / SECOND);
 	ts.tv_nsec = (long)((at - now) % SECOND);
 	ppoll(p, 2, &ts, NULL);
+	for (int i = 0; i < 2; i++)
+		if (p[i].revents & POLLERR)
+			pkt_ring_there(sides[i].ring);
 }
 
-static void relay(void)
+/* Returns the exit status. */
+static int relay(const struct options *o)
 {
 	uint64_t start = clock_of(CLOCK_MONOTONIC);
-	uint64_t end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
-	uint64_t window = start;
+	uint64_t end = o->seconds > 0 ? start + (uint64_t)(o->seconds * 1e9) : UINT64_MAX;
+	uint64_t window = start, look = start;
 	int recent = 0;
 
 	while (!stop) {
@@ -181,6 +220,12 @@ static void relay(void)
 
 		if (now >= end)
 			break;
+		/* A port goes down first, and is not there any more a little later. */
+		if (now >= look) {
+			look = now + SECOND / 2;
+			if (!ports_there())
+				return 1;
+		}
 		skew = clock_of(CLOCK_REALTIME) - now;
 		apply_cut();
 		n = take_in(&sides[0], now) + take_in(&sides[1], now);
@@ -193,8 +238,10 @@ static void relay(void)
 		}
 		recent += n;
 		if (n < BATCH)
-			wait_for_work(clock_of(CLOCK_MONOTONIC), end, recent > 20);
+			wait_for_work(clock_of(CLOCK_MONOTONIC), end,
+				      recent > 20 ? o->coalesce_ns : 0);
 	}
+	return 0;
 }
 
 static void report_side(const char *name, struct side *s, const struct side *to)
@@ -232,149 +279,84 @@ static void report(void)
 	fflush(stdout);
 }
 
-/* Options */
+/* Ports */
 
-static const char help[] =
-	"usage: wanem --a IF --b IF [option ...]\n"
-	"  --ab, --ba, --both       what follows is for one direction, for both (default)\n"
-	"  --delay-ms N --rate-mbps N --queue-kb N\n"
-	"  --loss P --dup P --reorder P --reorder-ms N (1) --corrupt P\n"
-	"  --burst-start P --burst-end P --burst-loss P     Gilbert-Elliott\n"
-	"  --mtu N                  drop longer IP packets    --bleach      DSCP becomes 0\n"
-	"  --mark P                 ECN: congestion experienced, where packets know ECN\n"
-	"  --only-roce              impair RoCEv2 only; delay, rate and mtu are for all frames\n"
-	"  --down                   start with the link cut (SIGUSR2 mends it, SIGUSR1 cuts it)\n"
-	"  --store-mb N (32)        memory for frames under way, each direction\n"
-	"  --coalesce-us N (50)     sleep between batches under load; 0: wake for each frame\n"
-	"  --visible                captures on either interface see both directions; slower\n"
-	"  --seed N --seconds S     0: until SIGTERM\n";
-
-enum scale { PLAIN, COUNT, MS, US, MBPS, KB, MB, FLAG, GLOBAL };
-
-/* Where each option of a direction goes. */
-static const struct row {
-	const char *name;
-	enum scale scale;
-	size_t offset;
-} rows[] = {
-	{"delay-ms", MS, offsetof(struct wan_config, delay_ns)},
-	{"rate-mbps", MBPS, offsetof(struct wan_config, rate_bps)},
-	{"queue-kb", KB, offsetof(struct wan_config, queue_bytes)},
-	{"store-mb", MB, offsetof(struct wan_config, store_bytes)},
-	{"reorder-ms", MS, offsetof(struct wan_config, reorder_ns)},
-	{"loss", PLAIN, offsetof(struct wan_config, loss)},
-	{"dup", PLAIN, offsetof(struct wan_config, dup)},
-	{"reorder", PLAIN, offsetof(struct wan_config, reorder)},
-	{"corrupt", PLAIN, offsetof(struct wan_config, corrupt)},
-	{"burst-start", PLAIN, offsetof(struct wan_config, burst_start)},
-	{"burst-end", PLAIN, offsetof(struct wan_config, burst_end)},
-	{"burst-loss", PLAIN, offsetof(struct wan_config, burst_loss)},
-	{"mtu", COUNT, offsetof(struct wan_config, mtu)},
-	{"mark", PLAIN, offsetof(struct wan_config, mark)},
-	{"bleach", FLAG, offsetof(struct wan_config, bleach)},
-	{"only-roce", FLAG, offsetof(struct wan_config, only_roce)},
-	{"down", FLAG, offsetof(struct wan_config, down)},
-	{"a", GLOBAL, 0},
-	{"b", GLOBAL, 0},
-	{"seed", GLOBAL, 0},
-	{"seconds", GLOBAL, 0},
-	{"coalesce-us", GLOBAL, 0},
-	{"visible", GLOBAL, 1},
-	{"ab", GLOBAL, 1},
-	{"ba", GLOBAL, 1},
-	{"both", GLOBAL, 1},
-	{"help", GLOBAL, 1},
-};
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-
-static double number(const char *name, const char *text)
+static unsigned int flags_of(const char *ifname, unsigned int *mtu)
 {
-	char *end;
-	double v = strtod(text, &end);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = {0};
+	unsigned int flags = 0;
 
-	if (end == text || *end || !(v >= 0)) {
-		fprintf(stderr, "wanem: --%s: bad value '%s'\n", name, text);
-		exit(2);
-	}
-	return v;
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
+	if (ioctl(fd, SIOCGIFMTU, &ifr) >= 0)
+		*mtu = (unsigned int)ifr.ifr_mtu;
+	if (ioctl(fd, SIOCGIFFLAGS, &ifr) >= 0)
+		flags = (unsigned short)ifr.ifr_flags;
+	close(fd);
+	return flags;
 }
 
-static void set_config(struct wan_config *c, const struct row *r, double v)
+/* A port that the link can end at; its MTU into @mtu. */
+static bool port_ready(const char *ifname, unsigned int *mtu)
 {
-	static const double factor[] = {
-		[COUNT] = 1, [MS] = 1e6, [US] = 1e3, [MBPS] = 1e6, [KB] = 1024, [MB] = 1 << 20};
-	char *where = (char *)c + r->offset;
+	char path[64 + IFNAMSIZ], master[256];
+	ssize_t n;
 
-	if (r->scale == PLAIN)
-		memcpy(where, &v, sizeof(v));
-	else if (r->scale == FLAG)
-		*(bool *)where = true;
-	else
-		*(uint64_t *)(void *)where = (uint64_t)(v * factor[r->scale]);
+	if (strlen(ifname) >= IFNAMSIZ || !if_nametoindex(ifname)) {
+		warnx("there is no interface '%.40s'; 'ip link' lists them", ifname);
+		return false;
+	}
+	if (!(flags_of(ifname, mtu) & IFF_UP)) {
+		warnx("%s is down; ip link set %s up", ifname, ifname);
+		return false;
+	}
+	snprintf(path, sizeof(path), "/sys/class/net/%s/master", ifname);
+	n = readlink(path, master, sizeof(master) - 1);
+	if (n > 0) {
+		master[n] = '\0';
+		warnx("%s is a port of %s, which would carry frames beside the emulator; ip link "
+		      "set "
+		      "%s nomaster",
+		      ifname, strrchr(master, '/') ? strrchr(master, '/') + 1 : master, ifname);
+		return false;
+	}
+	return true;
 }
 
-static void set_global(const char *name, int *first, int *last)
+static bool open_sides(const struct options *o)
 {
-	if (!strcmp(name, "a")) {
-		sides[0].ifname = optarg;
-	} else if (!strcmp(name, "b")) {
-		sides[1].ifname = optarg;
-	} else if (!strcmp(name, "seed")) {
-		sides[0].cfg.seed = (uint64_t)number(name, optarg);
-		sides[1].cfg.seed = ~sides[0].cfg.seed;
-	} else if (!strcmp(name, "seconds")) {
-		seconds = number(name, optarg);
-	} else if (!strcmp(name, "coalesce-us")) {
-		coalesce_ns = (uint64_t)(number(name, optarg) * 1000);
-	} else if (!strcmp(name, "visible")) {
-		visible = true;
-	} else if (!strcmp(name, "help")) {
-		fputs(help, stdout);
-		exit(0);
-	} else {
-		*first = !strcmp(name, "ba");
-		*last = strcmp(name, "ab") != 0;
-	}
-}
+	unsigned int mtu = 0, longest = 0;
 
-static void parse_options(int argc, char **argv)
-{
-	struct option longs[ROWS + 1] = {0};
-	int o, which = 0, first = 0, last = 1;
-
-	for (size_t i = 0; i < ROWS; i++) {
-		bool arg = rows[i].scale == GLOBAL ? !rows[i].offset : rows[i].scale != FLAG;
-
-		longs[i] = (struct option){rows[i].name, arg, NULL, 1};
+	for (int i = 0; i < 2; i++) {
+		if (!port_ready(o->ifname[i], &mtu))
+			return false;
+		longest = mtu > longest ? mtu : longest;
 	}
-	sides[0].cfg.reorder_ns = sides[1].cfg.reorder_ns = 1000000;
-	sides[1].cfg.seed = 1;
-	while ((o = getopt_long(argc, argv, "", longs, &which)) != -1) {
-		const struct row *r = &rows[which];
+	for (int i = 0; i < 2; i++) {
+		struct side *s = &sides[i];
 
-		if (o != 1) {
-			fputs(help, stderr);
-			exit(2);
-		}
-		if (r->scale == GLOBAL) {
-			set_global(r->name, &first, &last);
-			continue;
-		}
-		for (int i = first; i <= last; i++)
-			set_config(&sides[i].cfg, r, optarg ? number(r->name, optarg) : 0);
+		s->ifname = o->ifname[i];
+		s->cfg = o->link[i];
+		s->ring = pkt_ring_open(s->ifname, 4096, 1024, true, longest + HEADERS);
+		s->link = s->ring ? wan_create(&s->cfg) : NULL;
+		if (s->ring && !s->link)
+			warnx("no memory for %" PRIu64 " MB under way; lower --store-mb",
+			      s->cfg.store_bytes >> 20);
+		if (!s->link || (o->visible && pkt_ring_visible(s->ring) < 0))
+			return false;
 	}
-	if (!sides[0].ifname || !sides[1].ifname || optind != argc) {
-		fputs(help, stderr);
-		exit(2);
-	}
+	return true;
 }
 
 int main(int argc, char **argv)
 {
 	struct sigaction sa = {.sa_handler = on_signal};
-	int rc = 1;
+	struct options o;
+	int rc;
 
-	parse_options(argc, argv);
+	rc = options_parse(argc, argv, &o);
+	if (rc)
+		return rc - 1;
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGUSR1, &sa, NULL);
@@ -382,17 +364,11 @@ int main(int argc, char **argv)
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 	/* A link is not slowed by busy hosts; where this is not permitted, it is a little. */
 	setpriority(PRIO_PROCESS, 0, -10);
-	for (int i = 0; i < 2; i++) {
-		sides[i].ring = pkt_ring_open(sides[i].ifname, 4096, 1024, true);
-		sides[i].link = wan_create(&sides[i].cfg);
-		if (!sides[i].ring || !sides[i].link ||
-		    (visible && pkt_ring_visible(sides[i].ring) < 0))
-			goto out;
+	rc = 1;
+	if (open_sides(&o)) {
+		rc = relay(&o);
+		report();
 	}
-	relay();
-	report();
-	rc = 0;
-out:
 	for (int i = 0; i < 2; i++) {
 		pkt_ring_close(sides[i].ring);
 		wan_destroy(sides[i].link);

@@ -7,6 +7,7 @@
  * slot is free again when the receiver at the other end of the veth has taken the packet.
  */
 #include <arpa/inet.h>
+#include <err.h>
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
@@ -23,11 +24,12 @@
 #include "cli/wanem/pkt_ring.h"
 #include "wire/bytes.h"
 
-#define SLOT		4480u /* 16-byte multiple, the kernel's header included */
-#define BLOCK		65536u
-#define SLOTS_PER_BLOCK (BLOCK / SLOT)
+/* 16-byte multiples, the kernel's header included. */
+#define SLOT	  (PKT_RING_FRAME_MAX + 128u)
+#define SLOT_LONG (PKT_RING_FRAME_LONG + 128u)
+#define BLOCK	  65536u
 /* Where the kernel looks for the data of a frame to send. */
-#define TX_DATA		(TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
+#define TX_DATA	  (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
 
 /* A length that no device takes: the kernel drops such a frame and goes on (PACKET_LOSS). */
 #define NO_FRAME UINT32_MAX
@@ -36,11 +38,11 @@
 
 struct ring {
 	uint8_t *map;
-	uint32_t slots, at;
+	uint32_t slots, at, slot_size;
 };
 
 struct pkt_ring {
-	int fd;
+	int fd, ifindex;
 	uint8_t mac[6];
 	void *map;
 	size_t map_len;
@@ -54,10 +56,20 @@ struct pkt_ring {
 	uint32_t too_long;
 };
 
+static uint32_t per_block(const struct ring *r)
+{
+	return BLOCK / r->slot_size;
+}
+
 static struct tpacket2_hdr *slot(const struct ring *r)
 {
-	return (struct tpacket2_hdr *)(void *)(r->map + (size_t)(r->at / SLOTS_PER_BLOCK) * BLOCK +
-					       (size_t)(r->at % SLOTS_PER_BLOCK) * SLOT);
+	return (struct tpacket2_hdr *)(void *)(r->map + (size_t)(r->at / per_block(r)) * BLOCK +
+					       (size_t)(r->at % per_block(r)) * r->slot_size);
+}
+
+static size_t bytes_of(const struct ring *r)
+{
+	return (size_t)r->slots / per_block(r) * BLOCK;
 }
 
 static void advance(struct ring *r)
@@ -67,11 +79,11 @@ static void advance(struct ring *r)
 
 static int set_ring(int fd, int which, uint32_t slots, struct ring *r)
 {
-	uint32_t blocks = (slots + SLOTS_PER_BLOCK - 1) / SLOTS_PER_BLOCK;
+	uint32_t blocks = (slots + per_block(r) - 1) / per_block(r);
 	struct tpacket_req req = {.tp_block_size = BLOCK,
 				  .tp_block_nr = blocks,
-				  .tp_frame_size = SLOT,
-				  .tp_frame_nr = blocks * SLOTS_PER_BLOCK};
+				  .tp_frame_size = r->slot_size,
+				  .tp_frame_nr = blocks * per_block(r)};
 
 	r->slots = req.tp_frame_nr;
 	return setsockopt(fd, SOL_PACKET, which, &req, sizeof(req));
@@ -91,7 +103,7 @@ static int bind_to(struct pkt_ring *r, const char *ifname, bool promisc)
 	ll.sll_ifindex = (int)if_nametoindex(ifname);
 	if (!ll.sll_ifindex)
 		return -1;
-	mr.mr_ifindex = ll.sll_ifindex;
+	mr.mr_ifindex = r->ifindex = ll.sll_ifindex;
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
 	if (ioctl(r->fd, SIOCGIFHWADDR, &ifr) < 0)
 		return -1;
@@ -102,7 +114,7 @@ static int bind_to(struct pkt_ring *r, const char *ifname, bool promisc)
 }
 
 struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t tx_slots,
-			       bool promisc)
+			       bool promisc, uint32_t frame)
 {
 	struct pkt_ring *r = calloc(1, sizeof(*r));
 
@@ -110,6 +122,7 @@ struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t t
 		return NULL;
 	r->map = MAP_FAILED;
 	r->too_long = NO_FRAME;
+	r->rx.slot_size = r->tx.slot_size = frame > PKT_RING_FRAME_MAX ? SLOT_LONG : SLOT;
 	r->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (r->fd < 0 || set_int(r->fd, PACKET_VERSION, TPACKET_V2) < 0 ||
 	    set_int(r->fd, PACKET_LOSS, 1) < 0 || set_int(r->fd, PACKET_QDISC_BYPASS, 1) < 0 ||
@@ -117,20 +130,31 @@ struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t t
 	    set_ring(r->fd, PACKET_RX_RING, rx_slots, &r->rx) < 0 ||
 	    set_ring(r->fd, PACKET_TX_RING, tx_slots, &r->tx) < 0)
 		goto fail;
-	r->map_len = (size_t)(r->rx.slots + r->tx.slots) / SLOTS_PER_BLOCK * BLOCK;
+	r->map_len = bytes_of(&r->rx) + bytes_of(&r->tx);
 	r->map =
 		mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, 0);
 	if (r->map == MAP_FAILED)
 		goto fail;
 	r->rx.map = r->map;
-	r->tx.map = r->rx.map + (size_t)r->rx.slots / SLOTS_PER_BLOCK * BLOCK;
+	r->tx.map = r->rx.map + bytes_of(&r->rx);
 	if (bind_to(r, ifname, promisc) < 0)
 		goto fail;
 	return r;
 fail:
-	fprintf(stderr, "packet socket on %s: %s\n", ifname, strerror(errno));
+	warnx("packet socket on %s: %s%s", ifname, strerror(errno),
+	      errno == EPERM ? "; run it as root, or with CAP_NET_RAW" : "");
 	pkt_ring_close(r);
 	return NULL;
+}
+
+bool pkt_ring_there(const struct pkt_ring *r)
+{
+	char name[IF_NAMESIZE];
+	int err;
+	socklen_t len = sizeof(err);
+
+	getsockopt(r->fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	return if_indextoname((unsigned int)r->ifindex, name);
 }
 
 int pkt_ring_visible(struct pkt_ring *r)

@@ -10,8 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Longest frame that fits a slot. */
-#define PKT_RING_FRAME_MAX 4352u
+/* Longest frame that fits a slot, and a long one, for networks with a larger MTU. */
+#define PKT_RING_FRAME_MAX  4352u
+#define PKT_RING_FRAME_LONG 9216u
 
 struct pkt_ring;
 
@@ -30,13 +31,17 @@ struct pkt_ring_frame {
 
 /**
  * pkt_ring_open - @rx_slots, @tx_slots frames of memory each way. @promisc: frames for other
- * addresses too. NULL with a one-line cause on stderr.
+ * addresses too. @frame: the longest that will come; a slot holds PKT_RING_FRAME_MAX bytes, or
+ * PKT_RING_FRAME_LONG if that is less. NULL with a one-line cause on stderr.
  */
 struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t tx_slots,
-			       bool promisc);
+			       bool promisc, uint32_t frame);
 void pkt_ring_close(struct pkt_ring *r);
 int pkt_ring_fd(const struct pkt_ring *r);
 const uint8_t *pkt_ring_mac(const struct pkt_ring *r);
+/** pkt_ring_there - false if the interface was removed. Takes the socket's error, so that poll()
+ *  waits again. */
+bool pkt_ring_there(const struct pkt_ring *r);
 /** pkt_ring_visible - let captures on the interface see what is sent here: slower. */
 int pkt_ring_visible(struct pkt_ring *r);
 

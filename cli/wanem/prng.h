@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Seeded pseudo-random numbers, also for the tests: the same seed gives the same run on every machine.
+ * Seeded pseudo-random numbers, also for the tests: the same seed gives the same run on every
+ * machine.
  * splitmix64 turns any number into a well-mixed one; xoshiro256** is the stream.
  */
 #ifndef LONGHAUL_CLI_WANEM_PRNG_H

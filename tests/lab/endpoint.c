@@ -834,7 +834,7 @@ int main(int argc, char **argv)
 	signal(SIGUSR1, on_signal);
 	signal(SIGUSR2, on_signal);
 	prctl(PR_SET_TIMERSLACK, 1000UL);
-	ep.ring = pkt_ring_open(opt.ifname, 4096, 1024, false);
+	ep.ring = pkt_ring_open(opt.ifname, 4096, 1024, false, PKT_RING_FRAME_MAX);
 	if (!ep.ring || (opt.visible && pkt_ring_visible(ep.ring) < 0) || hush() < 0)
 		return 1;
 	host.link_bps = opt.rate_mbps * 1000000;

@@ -569,7 +569,7 @@ int main(int argc, char **argv)
 	memset(payload, (int)opt.fill, sizeof(payload));
 	rc_header_init(&header, opt.from_mac, opt.to_mac, FRAME_VLAN_NONE, &opt.from, &opt.to,
 		       0xc0de);
-	ring = pkt_ring_open(opt.ifname, 32, TX_SLOTS, false);
+	ring = pkt_ring_open(opt.ifname, 32, TX_SLOTS, false, PKT_RING_FRAME_MAX);
 	if (!ring)
 		return 1;
 	send_all(ring);

@@ -325,7 +325,7 @@ int main(int argc, char **argv)
 		fputs("mutate: no RoCEv2 frame of that IP version in the captures\n", stderr);
 		return 1;
 	}
-	ring = pkt_ring_open(opt.ifname, 32, 256, false);
+	ring = pkt_ring_open(opt.ifname, 32, 256, false, PKT_RING_FRAME_MAX);
 	if (!ring)
 		return 1;
 	send_all(ring);

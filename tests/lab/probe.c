@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 	int status;
 
 	parse_options(argc, argv);
-	ring = pkt_ring_open(opt.ifname, 8192, 64, false);
+	ring = pkt_ring_open(opt.ifname, 8192, 64, false, PKT_RING_FRAME_MAX);
 	if (!ring)
 		return 1;
 	status = opt.send ? send_all(ring) : receive_all(ring);
