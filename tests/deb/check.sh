@@ -88,6 +88,7 @@ installed()
 	it "a user of its own" inside id longhaul
 	it "the sample is a good configuration" inside longhauld --check-config --offline \
 		-c /usr/share/doc/longhauld/examples/longhaul.conf
+	it "the emulator and its manual page" inside eval 'longhaul-wanem --version && zcat /usr/share/man/man8/longhaul-wanem.8.gz | grep -q only-roce'
 	it "completion of both" inside eval '
 		for c in longhaul longhauld; do . /usr/share/bash-completion/completions/$c || exit; done
 		complete -p longhaul && complete -p longhauld'
