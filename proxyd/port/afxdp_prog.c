@@ -16,6 +16,7 @@
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -42,6 +43,13 @@ int steer_prog_map(struct steer_prog *p)
 	return p->config && p->vlan ? 0 : -ENOMEM;
 }
 
+/* The kernel's check of a program asks for more than the load itself does. */
+static bool may_read_pointers(void)
+{
+	return !capng_get_caps_process() && (capng_have_capability(CAPNG_EFFECTIVE, CAP_PERFMON) ||
+					     capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN));
+}
+
 int steer_prog_load(struct steer_prog *p, int held, uint32_t held_max, char *err, size_t errlen)
 {
 	int r;
@@ -63,7 +71,7 @@ int steer_prog_load(struct steer_prog *p, int held, uint32_t held_max, char *err
 	if (r == 0)
 		r = steer_bpf__load(p->skel);
 	if (r < 0) {
-		if (r == -EPERM)
+		if (r == -EPERM || (r == -EACCES && !may_read_pointers()))
 			port_fail(err, errlen, r,
 				  "no permission to load the XDP program: " AFXDP_NEED_CAPS);
 		else

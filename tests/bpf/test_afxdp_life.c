@@ -14,6 +14,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <cap-ng.h>
 #include <linux/if_link.h>
 #include <net/if.h>
 
@@ -124,6 +125,20 @@ static void errors(void **state)
 			_exit(2);
 		x = afxdp_open(&cfg, err, sizeof(err));
 		_exit(x || !strstr(err, "no permission to ") || !strstr(err, ": run as root"));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+
+	/* The kernel's check of the program refuses it then, as it does in an old kernel. */
+	child = fork();
+	if (child == 0) {
+		capng_get_caps_process();
+		capng_updatev(CAPNG_DROP, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_PERFMON,
+			      CAP_SYS_ADMIN, -1);
+		if (capng_apply(CAPNG_SELECT_CAPS))
+			_exit(2);
+		x = afxdp_open(&cfg, err, sizeof(err));
+		_exit(x || !strstr(err, "no permission to load the XDP program"));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
