@@ -26,6 +26,7 @@
 # make soak-selftest, scripts-selftest: the engine with one rule broken at a time; soak and scripts must notice
 # make install    into prefix=/usr, DESTDIR in front of it; make uninstall
 # make deb        Debian packages, in build/deb; make check-deb: installed, upgraded and purged in Debian 12 and 13 (root)
+# make check-contrib: contrib/: the OCI image in containers, the Ansible role in a Debian (root)
 # make check-systemd: the unit under a real systemd: killed, restarted, upgraded, its port lost (root)
 # V=1 shows commands; B=dir builds elsewhere; SAN=address,undefined adds sanitizers; CC=clang works too.
 
@@ -323,6 +324,15 @@ deb: deb-deps
 check-deb:
 	$(Q)$(MAKE) DEPS='debootstrap dpkg-dev' deps
 	$(Q)B=$(B) tests/deb/check.sh $(SUITES)
+
+# Podman and what else they need is not installed for them: what is missing they say.
+.PHONY: check-contrib
+check-contrib: deb
+	$(Q)$(MAKE) DEPS=debootstrap deps
+	$(Q)$(MAKE) $(JOBS) all
+	$(Q)good=yes; \
+	for t in tests/contrib/test_*.sh; do B=$(B) $$t || good=no; done; \
+	[ $$good = yes ]
 
 .PHONY: check-systemd
 check-systemd: product $(OTHER_BIN)
