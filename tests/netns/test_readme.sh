@@ -148,7 +148,6 @@ try() # SECTION COMMAND
 	'longhaul status') await 60 healthy a "$command" && await 60 healthy b "$command" ;;
 	'longhaul doctor') as_written a "$command" | grep -q '^ok *peers .* is up' ;;
 	'longhaul qp show') as_written a "$command" ;;
-	'man -l '*) ! command -v man || MANPAGER='cat' $command | grep -q . ;;
 	*)
 		echo "nobody tests '$command' of README.md, section $1" >&2
 		return 1
