@@ -24,11 +24,12 @@ reason=$(B=$B tests/vm/build.sh gateway) || { echo "vm: cannot run: $reason" >&2
 INITRD=initrd-gateway
 . tests/vm/lib.sh
 . tests/netns/members.sh
+. tests/vm/edge.sh
 
 WANTED=${1:-}
 MTU=2200 # path MTU 2048, the largest that Linux 6.1 takes
 PATH_MTU=2048
-steps=0 failed=0
+INSIDE=a
 mode=active-backup xdp=
 
 declare -A address=([a]=$(addr a 2) [s]=10.77.1.9) own_mac=([a]=$(mac a 2) [s]=02:4c:48:00:0c:02)
@@ -82,109 +83,12 @@ to_guest()
 
 guest_boot() # SITE TAP...: a, or s, the switch
 {
-	local s=$1 append i n=0 nets=()
+	local s=$1 append
 
 	shift
-	rm -f "$LAB"/{serial,monitor}-"$s".{in,out}
-	mkfifo "$LAB"/{serial,monitor}-"$s".{in,out} || die "no fifos"
-	# shellcheck disable=SC1083,SC2093 # as in lib.sh
-	exec {guest_in[$s]}<>"$LAB/serial-$s.in" {guest_out[$s]}<>"$LAB/serial-$s.out"
-	append="console=ttyS0 quiet panic=-1 no_timer_check nowatchdog lh.mtu=$MTU lh.addr4=${address[$s]}/16"
-	append+=" lh.mac=${own_mac[$s]} lh.bond=$mode,miimon,100"
+	append="lh.mtu=$MTU lh.addr4=${address[$s]}/16 lh.mac=${own_mac[$s]} lh.bond=$mode,miimon,100"
 	[ "$mode" != 802.3ad ] || append+=,lacp_rate,fast,xmit_hash_policy,layer3+4
-	for i in "$@"; do
-		# LACP does nothing without a speed
-		nets+=(-netdev "tap,id=$i,ifname=$i,script=no,downscript=no,vnet_hdr=off"
-			-device "virtio-net-pci,netdev=$i,mac=${own_mac[$s]%:*}:1$n,romfile=,speed=1000,duplex=full")
-		n=$((n + 1))
-	done
-	spawn "sink-$s" wan sh -c 'exec cat "$0" >/dev/null' "$LAB/monitor-$s.out"
-	spawn "guest-$s" wan "${before_others[@]}" -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
-		-accel tcg,thread=multi -smp 1,maxcpus=2 -m 640 -kernel "$VM/kernel/vmlinuz" -initrd "$VM/$INITRD" \
-		-append "$append" -serial "file:$LAB/console-$s.log" \
-		-chardev "pipe,id=line,path=$LAB/serial-$s" -serial chardev:line \
-		-chardev "pipe,id=mon,path=$LAB/monitor-$s" -mon chardev=mon,mode=readline "${nets[@]}"
-}
-
-# Called by subshells as well, which have the guest to themselves then: ids that no answer of before has
-cli()
-{
-	local s=$1 status
-
-	shift
-	if [ "$s" = b ]; then
-		"$B/longhaul" -s "$RUN/gw-b.sock" "$@"
-		return
-	fi
-	guest_jobs=$((BASHPID * 100000 + RANDOM))
-	guest a 20 "longhaul -s $RUN/gw-a.sock $*"
-	status=$?
-	printf '%s' "$reply"
-	return $status
-}
-
-inside() # COMMAND...: its output
-{
-	local status
-
-	guest_jobs=$((BASHPID * 100000 + RANDOM))
-	guest a 30 "$*"
-	status=$?
-	printf '%s' "$reply"
-	return $status
-}
-
-keep_log()
-{
-	inside cat /tmp/gw-a.err >"$LAB/gw-a.err"
-}
-
-put() # FILE: into the guest, where it has the same name
-{
-	inside "mkdir -p $LAB; echo $(base64 -w 0 "$1") | base64 -d >$1; chmod 600 $1"
-}
-
-start_a()
-{
-	inside "cd /; LONGHAUL_PINS=/sys/fs/bpf/lh setsid longhauld -c $LAB/gw-a.conf </dev/null >>/tmp/gw-a.err 2>&1 &" &&
-	await 60 inside "longhaul -s $RUN/gw-a.sock rule"
-}
-
-stop_a()
-{
-	inside 'kill $(pidof longhauld); while pidof longhauld; do sleep 0.1; done >/dev/null'
-}
-
-# How often an appliance stood still, so that its peer gave it up or its XDP program passed by it: on a busy machine
-stood_still()
-{
-	echo $(($(grep -c 'nothing heard from it' "$LAB/gw-b.err") + $(passed_by)))
-}
-
-tried() # COMMAND...: once more when it fails and an appliance stood still meanwhile
-{
-	local before
-
-	before=$(stood_still)
-	"$@" && return
-	[ "$(stood_still)" != "$before" ] || return
-	echo "again, an appliance stood still"
-	"$@"
-}
-
-step() # NAME COMMAND...
-{
-	local name=$1 from=$SECONDS verdict=ok
-
-	shift
-	tried "$@" >"$LAB/step.out" 2>&1 || verdict=FAILED
-	steps=$((steps + 1))
-	echo "vm: test=bond mode=$mode xdp=$xdp step=$name seconds=$((SECONDS - from)) $verdict"
-	[ $verdict != ok ] || return 0
-	failed=$((failed + 1))
-	keep_log
-	tail -n 5 "$LAB"/step.out "$LAB"/gw-?.err | sed 's/^/# /'
-	cli a port | sed 's/^/# a: /'
+	edge_boot "$s" "${own_mac[$s]}" "$append" "$@"
 }
 
 link() # MEMBER on or off: the cable to the switch, seen from both its ends
@@ -199,13 +103,13 @@ link() # MEMBER on or off: the cable to the switch, seen from both its ends
 
 active_slave()
 {
-	inside 'sed s/^lan// /sys/class/net/bond0/bonding/active_slave'
+	inside a 'sed s/^lan// /sys/class/net/bond0/bonding/active_slave'
 }
 
 serves_alone() # MEMBER
 {
 	if [ "$mode" = 802.3ad ]; then
-		[ "$(inside 'cat /sys/class/net/bond0/bonding/ad_num_ports')" = 1 ]
+		[ "$(inside a 'cat /sys/class/net/bond0/bonding/ad_num_ports')" = 1 ]
 	else
 		[ "$(active_slave)" = "$1" ]
 	fi
@@ -247,7 +151,7 @@ only_active() # COMMAND...
 
 well_configured()
 {
-	inside "longhauld --check-config -c $LAB/gw-a.conf"
+	inside a "longhauld --check-config -c $LAB/gw-a.conf"
 }
 
 attached_as() # native or generic
@@ -261,35 +165,16 @@ attached_as() # native or generic
 
 both_up() # slaves and, with 802.3ad, in one aggregate
 {
-	[ "$mode" != 802.3ad ] || inside 'grep -h . /sys/class/net/bond0/bonding/ad_num_ports /sys/class/net/lan?/bonding_slave/state' |
+	[ "$mode" != 802.3ad ] || inside a 'grep -h . /sys/class/net/bond0/bonding/ad_num_ports /sys/class/net/lan?/bonding_slave/state' |
 		tr '\n' ' ' | grep -qx '2 active active '
 }
 
 bonded() # the bond is in the bridge and has both slaves, with one address
 {
 	await 60 both_up
-	inside 'cat /proc/net/bonding/bond0; bridge link; /bin/ip -br link; cat /sys/class/net/bond0/bonding/ad_num_ports'
-	inside 'grep -c "^Slave Interface" /proc/net/bonding/bond0' | grep -qx 2 &&
-	inside 'bridge link | grep -c "bond0.*state forwarding"' | grep -qx 1 && both_up
-}
-
-# Several connections, the hash of some of which selects lan0, of others lan1. Before each the host at a sends something
-# that the kernel's bridge sees, and is silent then until the daemon asks the bridge where that host is.
-spread()
-{
-	local i
-
-	for i in 1 2 3 4; do
-		in_ns ha bash -c "echo >/dev/udp/$(addr b 2)/9" && sleep 1.2 &&
-		carried "spread-$i" b --op write --count 100 || return
-	done
-}
-
-no_alarm()
-{
-	await 60 jq_true a status 'all(.state != "raised" or .name == "healthy")' && return
-	cli a status
-	return 1
+	inside a 'cat /proc/net/bonding/bond0; bridge link; /bin/ip -br link; cat /sys/class/net/bond0/bonding/ad_num_ports'
+	inside a 'grep -c "^Slave Interface" /proc/net/bonding/bond0' | grep -qx 2 &&
+	inside a 'bridge link | grep -c "bond0.*state forwarding"' | grep -qx 1 && both_up
 }
 
 # Several connections, the hash of some of which selects lan0, of others lan1. Before each the host at a sends something
@@ -331,29 +216,12 @@ through() # native or generic: the appliances as they are now
 	step quiet no_alarm
 }
 
-guest_up() # SITE TAP...
-{
-	guest_boot "$@"
-	guest_await "$1" ready 120 || die "guest $1 does not start: $(tail -n 5 "$LAB/console-$1.log")"
-	! grep ^init: "$LAB/console-$1.log" || die "guest $1 is not as it should be"
-}
-
-guest_down() # SITE
-{
-	signal "guest-$1" KILL
-	signal "sink-$1" KILL
-	{ reap "guest-$1" 10; reap "sink-$1" 10; } 2>/dev/null
-	unset "answered[$1,ready]"
-	guest_part[$1]=
-}
-
 appliances() # mode = native or generic
 {
-	xdp=$1
+	xdp=$1 about="bond mode=$mode xdp=$1"
 	LAB_LAN='lan0 lan1' gateway_config a -g "mode = $xdp" -g 'wan-rate = 40M' -r 'prefetch = on'
-	put "$LAB/gw-a.conf" || die "no configuration in the guest"
-	start_a || die "longhauld in the guest ended: $(keep_log; cat "$LAB/gw-a.err")"
-	pid[gw-a]=${pid[guest-a]} # the appliance runs
+	put a "$LAB/gw-a.conf" || die "no configuration in the guest"
+	start_inside a || die "longhauld in the guest ended: $(keep_logs; cat "$LAB/gw-a.err")"
 	await 60 peers_up
 }
 
@@ -361,7 +229,7 @@ pass() # MODE XDP...
 {
 	local x
 
-	mode=$1 xdp=none
+	mode=$1 xdp=none about="bond mode=$1 xdp=none"
 	shift
 	[[ "mode=$mode" =~ $WANTED ]] || return 0
 	guest_up a t0 t1 a
@@ -374,13 +242,12 @@ pass() # MODE XDP...
 	wan_start --delay-ms 10 --rate-mbps 48
 	gateway_config b -g 'wan-rate = 40M' -r 'prefetch = on'
 	gateway_start b
-	put "$LAB/key" || die "no key in the guest"
+	put a "$LAB/key" || die "no key in the guest"
 	step bonded bonded
 	for x in "$@"; do
 		appliances "$x"
 		through "$x"
-		step stop stop_a
-		unset "pid[gw-a]"
+		step stop stop_inside a
 	done
 	gateway_stop b || die "the appliance at b did not end well"
 	wan_stop

@@ -57,29 +57,37 @@ neighbours() # SITE
 	done
 }
 
+# guest_qemu SITE NAMESPACE MB APPEND QEMU-ARGUMENT...: its words for the kernel, and its network cards
+guest_qemu()
+{
+	local s=$1 ns=$2 mb=$3 append=$4
+
+	shift 4
+	rm -f "$LAB"/{serial,monitor}-"$s".{in,out}
+	mkfifo "$LAB"/{serial,monitor}-"$s".{in,out} || die "no fifos"
+	# shellcheck disable=SC1083,SC2093 # file descriptors into elements of arrays, which it does not know
+	exec {guest_in[$s]}<>"$LAB/serial-$s.in" {guest_out[$s]}<>"$LAB/serial-$s.out"
+	# what the monitor says is nobody's concern, but must be read
+	spawn "sink-$s" "$ns" sh -c 'exec cat "$0" >/dev/null' "$LAB/monitor-$s.out"
+	# An emulated processor on a busy machine may be late for what the kernel wants to see of its clocks. Room for a second
+	# one: for a single one QEMU leaves out what orders memory between it and the card's thread, and in the end a card
+	# hears nothing more.
+	spawn "guest-$s" "$ns" "${before_others[@]}" -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
+		-accel tcg,thread=multi -smp 1,maxcpus=2 -m "$mb" -kernel "$VM/kernel/vmlinuz" -initrd "$VM/$INITRD" \
+		-append "console=ttyS0 quiet panic=-1 no_timer_check nowatchdog $append" -serial "file:$LAB/console-$s.log" \
+		-chardev "pipe,id=line,path=$LAB/serial-$s" -serial chardev:line \
+		-chardev "pipe,id=mon,path=$LAB/monitor-$s" -mon chardev=mon,mode=readline "$@"
+}
+
 guest_boot() # SITE
 {
 	local s=$1 o append
 
 	o=$(other "$s")
-	rm -f "$LAB"/{serial,monitor}-"$s".{in,out}
-	mkfifo "$LAB"/{serial,monitor}-"$s".{in,out} || die "no fifos"
-	# shellcheck disable=SC1083,SC2093 # file descriptors into elements of arrays, which it does not know
-	exec {guest_in[$s]}<>"$LAB/serial-$s.in" {guest_out[$s]}<>"$LAB/serial-$s.out"
-	# an emulated processor on a busy machine may be late for what the kernel wants to see of its clocks
-	append="console=ttyS0 quiet panic=-1 no_timer_check nowatchdog lh.mtu=$GUEST_MTU"
-	append+=" lh.addr4=$(addr "$s" 1 4)/16 lh.addr6=$(addr "$s" 1 6)/64"
+	append="lh.mtu=$GUEST_MTU lh.addr4=$(addr "$s" 1 4)/16 lh.addr6=$(addr "$s" 1 6)/64"
 	append+=" lh.neigh=$(addr "$o" 1 4)=$(mac "$o" 1),$(addr "$o" 1 6)=$(mac "$o" 1)"
-	# what the monitor says is nobody's concern, but must be read
-	spawn "sink-$s" "g$s" sh -c 'exec cat "$0" >/dev/null' "$LAB/monitor-$s.out"
-	# No offloads: what crosses the tap must be what crosses a wire. Room for a second processor: for a single one
-	# QEMU leaves out what orders memory between it and the card's thread, and in the end a card hears nothing more.
-	spawn "guest-$s" "g$s" "${before_others[@]}" -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
-		-accel tcg,thread=multi -smp 1,maxcpus=2 -m $GUEST_MB -kernel "$VM/kernel/vmlinuz" -initrd "$VM/$INITRD" \
-		-append "$append" -serial "file:$LAB/console-$s.log" \
-		-chardev "pipe,id=line,path=$LAB/serial-$s" -serial chardev:line \
-		-chardev "pipe,id=mon,path=$LAB/monitor-$s" -mon chardev=mon,mode=readline \
-		-netdev tap,id=n0,ifname=lan0,script=no,downscript=no,vnet_hdr=off \
+	# no offloads: what crosses the tap must be what crosses a wire
+	guest_qemu "$s" "g$s" "$GUEST_MB" "$append" -netdev tap,id=n0,ifname=lan0,script=no,downscript=no,vnet_hdr=off \
 		-device "virtio-net-pci,netdev=n0,mac=$(mac "$s" 1),romfile="
 }
 
