@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <linux/ethtool.h>
+#include <linux/if_ether.h>
 #include <linux/magic.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -149,18 +150,35 @@ static bool check_port(const struct config *c, unsigned int port, struct config_
 	return true;
 }
 
-/* The ports of @side; adds those that are up to @up. Whether there is one. */
+/* Tunnels of IP, such as WireGuard's, have no Ethernet header: no bridge takes them, and XDP would
+ * read the IP header as one. */
+static bool check_ethernet(const struct config *c, unsigned int port, struct config_errors *errs)
+{
+	long len = host_number(c->ifname[port], "addr_len");
+
+	if (len < 0 || len == ETH_ALEN)
+		return true;
+	config_error(errs, c->file, c->if_line[port / STEER_MEMBERS],
+		     "interface '%s' is no Ethernet interface; put a veth and a router before it, "
+		     "see doc/topologies.md",
+		     c->ifname[port]);
+	return false;
+}
+
+/* The ports of @side; adds those that are up to @up. Whether there is one, and none is unfit. */
 static bool check_side(const struct config *c, unsigned int side, struct config_errors *errs,
 		       struct config_errors *warn, unsigned int *up)
 {
-	bool any = false;
+	bool any = false, fit = true;
 
-	for (unsigned int p = STEER_PORT(side, 0); p < STEER_PORT(side + 1, 0); p++)
+	for (unsigned int p = STEER_PORT(side, 0); p < STEER_PORT(side + 1, 0); p++) {
 		any |= *c->ifname[p] && is_up(c->ifname[p]);
+		fit &= !*c->ifname[p] || check_ethernet(c, p, errs);
+	}
 	for (unsigned int p = STEER_PORT(side, 0); p < STEER_PORT(side + 1, 0); p++)
 		if (*c->ifname[p] && check_port(c, p, any ? warn : errs, warn))
 			*up |= 1u << p;
-	return any;
+	return any && fit;
 }
 
 static void check_bridge(const struct config *c, unsigned int up, struct config_errors *warn)

@@ -112,8 +112,23 @@ down() # the peer's WAN port
 	[ $bad = 0 ]
 }
 
+# A tunnel without Ethernet, as WireGuard's, is no port, alone or beside one that is
+no_ethernet()
+{
+	local ports
+
+	ip -n $P-ga tuntap add dev tun0 mode tun && ip -n $P-ga link set tun0 up || return
+	for ports in tun0 'wan0 tun0'; do
+		configs && at a "s/^wan = wan0/wan = $ports/" || return
+		in_ns ga "$B/longhauld" --check-config -c "$LAB/gw-a.conf" >"$LAB/tun.out" 2>&1 && return 1
+		grep -q ":3: interface 'tun0' is no Ethernet interface" "$LAB/tun.out" || return
+	done
+	ip -n $P-ga link del tun0
+}
+
 lab_up
 wan_start --delay-ms 5
+it "a port without Ethernet is refused" no_ethernet
 it "starting, then the cause, then well" starting
 it "the link is cut: said once, at both ends" cut_and_back
 it "longhauld is stopped at one end" eval 'gateway_stop b && await 60 alarm a peer-down "longhauld was stopped there"; s=$?; ends; [ $s = 0 ]'
