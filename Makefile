@@ -198,11 +198,12 @@ check: deps vm-deps
 
 .PHONY: check-vm
 check-vm: deps vm-deps
-	$(Q)$(MAKE) DEPS=fio deps
+	$(Q)$(MAKE) DEPS='fio tcpdump wireguard-tools' deps
 	$(Q)$(MAKE) $(JOBS) all vm-programs
 	$(Q)good=yes; \
 	B=$(B) tests/vm/survive.sh || good=no; \
 	B=$(B) tests/vm/bond.sh || good=no; \
+	B=$(B) tests/vm/encrypted.sh || good=no; \
 	B=$(B) tests/vm/storage.sh || good=no; \
 	B=$(B) tests/vm/workloads.sh || good=no; \
 	B=$(B) tests/vm/matrix.sh || good=no; \

@@ -33,8 +33,8 @@ if [ "${1:-}" = storage ]; then
 	PROGRAMS+=" fio rstream riostream"
 	initrd=$out/initrd-storage
 elif [ "${1:-}" = gateway ]; then
-	MODULES="virtio_pci virtio_net bridge bonding"
-	PROGRAMS="ip bridge ethtool"
+	MODULES="virtio_pci virtio_net bridge bonding veth wireguard gcm ctr cmac ghash_generic macsec"
+	PROGRAMS="ip bridge ethtool wg"
 	OURS=("$B/longhauld" "$B/longhaul")
 	initrd=$out/initrd-gateway
 fi
