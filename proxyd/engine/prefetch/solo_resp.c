@@ -97,7 +97,7 @@ static void resend(struct engine *e, struct flow *fl, struct wire_psn wire)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
 	mq_each (struct solo_read, r, e->reads, &x->fetches) {
-		if (!psn_before(r->wire, wire) && r->state != READ_GONE) {
+		if (!psn_before(r->wire, wire)) { /* READ_GONE, too: the responder waits for it */
 			fl->lane.count.retx++;
 			COUNT(e, RETX_LAN);
 			r->next = r->wire;
