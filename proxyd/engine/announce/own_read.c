@@ -344,7 +344,6 @@ static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct la
 	struct read_range what = range_of(f);
 	struct lane *l = &fl->lane;
 	uint32_t others = outstanding(e, l, y);
-	struct read_rec *r;
 	struct command *c;
 
 	c = psn_is(y->looked, wire_psn_of(f)) ? announce_match(e, y, &what)
@@ -360,9 +359,6 @@ static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct la
 		answer_absorb(e, fl, c, f);
 		return ANNOUNCE_SKIP;
 	}
-	r = reads_find_wire(e, &l->reads, wire_psn_of(f));
-	if (!r || r->given)
-		return ANNOUNCE_SEND; /* it has its place (announce_sent()) */
 	/* the target may go on here before the responder has answered: it is for us to count */
 	if (y->far.numbered && others >= depth(e, fl, y))
 		return ANNOUNCE_WAIT;
