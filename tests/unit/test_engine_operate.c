@@ -291,6 +291,30 @@ static void test_pace_alone(void **state)
 	rig_destroy(r);
 }
 
+/* The rule of a lane that waits for its turn gets another class: it waits there, and goes on. */
+static void test_pace_class(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20,
+				    .max_conns = 16,
+				    .wan_rate = 125000,
+				    .wan_burst = 16 << 10,
+				    .seed = 1};
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct rig *r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU);
+	uint32_t nxt;
+
+	(void)state;
+	for (uint32_t psn = 6; psn < 306; psn++)
+		rig_rx(r, NEAR, SEND_ONLY("%06x"), psn);
+	nxt = rig_conn(r).lane[LANE_OUT].nxt;
+	assert_in_range(nxt, 7, 280);
+	rule.traffic = CLASS_BULK;
+	engine_rules(r->e, &rule, 1, r->now);
+	rig_pass(r, 20 * RIG_MS);
+	assert_in_range(rig_conn(r).lane[LANE_OUT].nxt, nxt + 10, 306);
+	rig_destroy(r);
+}
+
 /* Custody waits for a peer that is silent as long as is allowed now, not as it was before. */
 static void test_timeouts(void **state)
 {
@@ -319,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_meters),	    cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_pace_found),  cmocka_unit_test(test_pace_set),
 		cmocka_unit_test(test_pace_alone),  cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_pace_class),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

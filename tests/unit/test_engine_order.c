@@ -507,6 +507,105 @@ static void test_waits_not_for_itself(void **state)
 	rig_destroy(r);
 }
 
+/* A barrier waits for one lane. Of another, before whose start something is not acknowledged yet,
+ * what is in custody is taken all the same; what comes from before its start is dropped. */
+static void test_before_start_waits(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test a = held(r, 0x22, 0x11, 0), b = {.psn = 0x500000};
+
+	(void)state;
+	for (; !r->nrep; b.psn++) {
+		if (b.psn > 0x500001)
+			rig_rx(r, FAR, ACK, 0x33, b.psn - 2, ++b.msn);
+		rig_rx(r, NEAR, SEND, 0x44, b.psn);
+	}
+	assert_int_equal(r->rep[0].type, REPORT_OPEN);
+	assert_int_equal(r->rep[0].start_psn, b.psn - 1);
+	r->open = b.open = r->rep[0];
+	rig_answer(r, REPORT_ACCEPT, REASON_NONE);
+	rig_pass(r, 200 * RIG_MS); /* what passed counts no more */
+	rig_rx(r, NEAR, SEND, a.far, a.psn);
+	rig_pass(r, 5 * RIG_MS);
+	rig_rx(r, NEAR, SEND, 0x44, b.psn);
+	assert_int_equal(engine_counter(r->e, EC_ORDER_DROPPED), 0);
+	assert_int_equal(flow_ref(r->e, b.open.lane)->lane.held.packets, 2);
+	rig_rx(r, NEAR, SEND, 0x44, b.psn - 2);
+	assert_int_equal(engine_counter(r->e, EC_ORDER_DROPPED), 1);
+	rig_destroy(r);
+}
+
+/* Lanes of a peer whose numbers fall into one chain are told apart. */
+static void test_one_chain(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct report open = rig_open(0x100, 0, RIG_MTU);
+	struct report log = {.type = REPORT_ORDER, .by_opener = true, .gen = 9, .norder = 1};
+	const uint32_t lane[2] = {77, 77 + r->e->nflows}; /* a power of two */
+
+	(void)state;
+	(void)held(r, 0x22, 0x11, 0);
+	(void)held(r, 0x44, 0x33, 0x500000);
+	open.sealed = open.ordered = true;
+	open.seal_key[0] = open.birth = 1;
+	open.clear = 0x100;
+	for (uint32_t k = 0; k < 2; k++) {
+		open.lane = lane[k];
+		open.lqpn = 0x22 << k;
+		open.key.dqpn = 0x11 * (1 + 2 * k);
+		engine_rx_report(r->e, 0, &open, r->now);
+		rig_rx(r, FAR, SEND, open.key.dqpn, 0x100);
+	}
+	rig_quiet(r);
+	for (uint32_t k = 0; k < 2; k++) {
+		log.order[0] = (struct order_rec){
+			.lane = lane[k], .birth = 1, .psn = 0x101, .kind = ORDER_CLEAR};
+		log.seq = k;
+		engine_rx_report(r->e, 0, &log, r->now);
+		rig_pass(r, RIG_MS);
+		rig_expect(r, PORT_LAN, SEND, 0x11 * (1 + 2 * k), 0x100);
+	}
+	rig_quiet(r);
+	rig_destroy(r);
+}
+
+/* What the peer was told of the log: its generation, 0 if nothing. */
+static uint32_t log_told(const struct rig *r)
+{
+	uint32_t gen = 0;
+
+	for (unsigned int i = 0; i < r->nrep; i++)
+		if (r->rep[i].type == REPORT_ORDER && r->rep[i].by_opener && r->rep[i].norder)
+			gen = r->rep[i].gen;
+	return gen;
+}
+
+/* The peer has restarted: it is told of the log when it has agreed to the lane, all of it anew. */
+static void test_peer_restarts(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test t = held(r, 0x22, 0x11, 0);
+	uint32_t gen;
+
+	(void)state;
+	rig_rx(r, NEAR, SEND, t.far, t.psn);
+	rig_pass(r, 5 * RIG_MS);
+	gen = log_told(r);
+	assert_int_not_equal(gen, 0);
+	rig_forget(r);
+	engine_peer_event(r->e, 0, PEER_RESTARTED, r->now);
+	rig_pass(r, 1000 * RIG_MS);
+	assert_int_equal(log_told(r), 0);
+	assert_int_equal(r->rep[0].type, REPORT_OPEN);
+	assert_true(r->rep[0].resume);
+	r->open = r->rep[0];
+	rig_answer(r, REPORT_ACCEPT, REASON_NONE);
+	rig_pass(r, 5 * RIG_MS);
+	assert_int_not_equal(log_told(r), 0);
+	assert_int_not_equal(log_told(r), gen);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -522,6 +621,9 @@ int main(void)
 		cmocka_unit_test(test_first_lost),
 		cmocka_unit_test(test_waits_not_for_itself),
 		cmocka_unit_test(test_quiet_after_drop),
+		cmocka_unit_test(test_before_start_waits),
+		cmocka_unit_test(test_one_chain),
+		cmocka_unit_test(test_peer_restarts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
