@@ -178,6 +178,24 @@ static void test_numbers_meet(void **state)
 	rig_destroy(s.r);
 }
 
+/* The same bytes under another key are not what the command tells: the initiator judges. */
+static void test_other_key(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
+	uint32_t own;
+
+	(void)state;
+	prove(&s);
+	tell(&s, 4);
+	own = asked(&s);
+	(void)give(&s, own);
+	rig_forget(s.r);
+	target(&s, "0c 40ffff 00000011 80%06x | 00*4 %08x 00000008 %08x", s.psn++, VA, READ_LEN);
+	assert_int_equal(asked(&s), psn_add(own, 1));
+	assert_int_equal(rig_conn(s.r).lane[LANE_IN].announce.absorbed, 0);
+	rig_destroy(s.r);
+}
+
 /* No record of a READ is left when the rest of a command is to be READ: it waits, and goes on when
  * there is one, also where no answer is awaited that would bring it back. (A daemon that looks for
  * a record for ever is ended by the alarm.) */
@@ -563,6 +581,7 @@ int main(void)
 		cmocka_unit_test(test_absorbed_again),
 		cmocka_unit_test(test_numbers_meet),
 		cmocka_unit_test(test_records_used_up),
+		cmocka_unit_test(test_other_key),
 		cmocka_unit_test(test_many_absorbed),
 		cmocka_unit_test(test_all_acknowledged),
 		cmocka_unit_test(test_drain_queued),

@@ -6,6 +6,7 @@
 #include "tests/unit/engine_rig.h"
 
 #include "engine/core/core.h"
+#include "engine/owner/notes.h"
 
 static const struct engine_config small = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 
@@ -214,6 +215,43 @@ static const struct flow *flow_to(struct rig *r, uint32_t dqpn)
 	return NULL;
 }
 
+/* The first PSN from @psn on whose note the packet after it overwrites. */
+static uint32_t overwritten(struct rig *r, uint32_t psn)
+{
+	const struct flow_key *k = &flow_to(r, 0x22)->key;
+	uint32_t tag;
+
+	while (match_slot(r->e, &k->src, &k->dst, k->vlan, psn, PSN_NONE, &tag) !=
+	       match_slot(r->e, &k->src, &k->dst, k->vlan, psn + 1, PSN_NONE, &tag))
+		psn++;
+	return psn;
+}
+
+/* The note of a packet tells which number the responder has counted to. That of the next one, where
+ * it has overwritten it, counts one more. */
+static void test_note_overwritten(void **state)
+{
+	struct rig *r = start(LEARN_ALONE | LEARN_IMMEDIATE);
+	uint32_t psn;
+
+	(void)state;
+	send_imm(r, 0x22, 5, 0x11);
+	psn = overwritten(r, 6);
+	rig_destroy(r);
+	r = start(LEARN_ALONE | LEARN_IMMEDIATE);
+	send_imm(r, 0x22, psn - 1, 0x11);
+	ack(r, 0x11, psn - 1, 1);
+	rig_pass(r, RIG_MS);
+	send_imm(r, 0x22, psn, 0x11);
+	send_imm(r, 0x22, psn + 1, 0x11);
+	ack(r, 0x11, psn, 2);
+	assert_int_equal(rig_pairs(r), 1);
+	assert_false(flow_to(r, 0x22)->lane.calibrated);
+	ack(r, 0x11, psn + 1, 3);
+	assert_true(flow_to(r, 0x22)->lane.calibrated);
+	rig_destroy(r);
+}
+
 /* NTT-6, spec: IBTA 12.6: each flow knows what the responder of its requests takes at a
  * time. */
 static void test_cm_read_depth(void **state)
@@ -321,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_ntt4_two_claims), cmocka_unit_test(test_ntt4_held),
 		cmocka_unit_test(test_cm_read_depth),	cmocka_unit_test(test_cm_read_depth_told),
 		cmocka_unit_test(test_no_read_depth),	cmocka_unit_test(test_cnp_when_pool_fills),
+		cmocka_unit_test(test_note_overwritten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

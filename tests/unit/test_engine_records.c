@@ -122,6 +122,24 @@ static void test_part_of_a_lane(void **state)
 	rig_destroy(r);
 }
 
+/* A response that the host has is not kept where there is no record for it. */
+static void test_not_kept(void **state)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	struct mq_list taken;
+
+	(void)state;
+	mq_list_init(&taken);
+	rig_rx(r, NEAR, "0c 40ffff 00000022 80000006 | 0000000000001000 00000007 00000008");
+	records_rx(r, FAR, "10 40ffff 00000011 00000006 | 1f 000007 | 72*8");
+	records_take(r, &taken);
+	engine_tick(r->e, r->now);
+	mq_flush(r->e->reads, &taken);
+	rig_check(r);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reads_pending, 0);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +147,7 @@ int main(void)
 		cmocka_unit_test(test_goes_on),
 		cmocka_unit_test(test_before),
 		cmocka_unit_test(test_part_of_a_lane),
+		cmocka_unit_test(test_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,14 +159,12 @@ void half_expire(struct engine *e)
 	}
 }
 
-/* A frame of a half-known flow has come by the other port. The first frame may have been forged, so
+/* A frame of @fl, half-known, has come by the other port. The first frame may have been forged, so
  * it does not settle the side: rules do, or else frames from the LAN, or after MOVED_NS the WAN. */
 bool half_moves(struct engine *e, struct flow *fl, enum engine_port port)
 {
 	struct flow there = {.key = fl->key, .side = (uint8_t)port};
 
-	if (!fl->half)
-		return false;
 	flow_match_rule(e, &there);
 	if (there.rule < 0 || (fl->rule >= 0 && port == PORT_WAN && e->now - fl->seen < MOVED_NS))
 		return false;
