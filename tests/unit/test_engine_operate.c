@@ -141,6 +141,43 @@ static void test_rules_moved(void **state)
 	rig_destroy(r);
 }
 
+/* Where no rule keeps order or reads ahead any more, nothing is done for that. */
+static void test_rules_gone(void **state)
+{
+	struct rig *r = owing(0);
+	struct rule rules[2] = {rig_rule(0, POLICY_EARLY, RIG_MTU),
+				rig_rule(0, POLICY_EARLY, RIG_MTU)};
+
+	(void)state;
+	rules[1].order = ORDER_HOSTS;
+	rules[1].prefetch = PREFETCH_ON;
+	engine_rules(r->e, rules, 2, r->now);
+	assert_true(r->e->ordered && r->e->prefetch);
+	engine_rules(r->e, rules, 1, r->now);
+	assert_false(r->e->ordered || r->e->prefetch);
+	rig_destroy(r);
+}
+
+/* Two rules overlap if both want packets between the same hosts, and in one VLAN. */
+static void test_rules_overlap(void **state)
+{
+	struct rule a = rig_rule(0, POLICY_EARLY, RIG_MTU), b = a;
+
+	(void)state;
+	assert_true(rules_overlap(&a, &b));
+	a.vlan = 1;
+	assert_true(rules_overlap(&a, &b));
+	b.vlan = 2;
+	assert_false(rules_overlap(&a, &b));
+	b.vlan = 1;
+	b.far[0].addr.b[13] = 9;
+	assert_false(rules_overlap(&a, &b));
+	a.far[a.nfar++] = b.far[0];
+	assert_true(rules_overlap(&a, &b));
+	b.near[0].addr.b[13] = 9;
+	assert_false(rules_overlap(&a, &b));
+}
+
 static void test_release(void **state)
 {
 	static const int8_t peers[] = {0, PEER_NONE};
@@ -343,7 +380,8 @@ int main(void)
 		cmocka_unit_test(test_meters),	    cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_pace_found),  cmocka_unit_test(test_pace_set),
 		cmocka_unit_test(test_pace_alone),  cmocka_unit_test(test_timeouts),
-		cmocka_unit_test(test_pace_class),
+		cmocka_unit_test(test_pace_class),  cmocka_unit_test(test_rules_gone),
+		cmocka_unit_test(test_rules_overlap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

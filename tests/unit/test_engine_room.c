@@ -5,6 +5,7 @@
  * nothing yet has a minimum for itself. The far host acknowledges nothing meanwhile. And responses
  * from the WAN have taken all of it: the next that the host waits for gets through.
  */
+#include "engine/near/near.h"
 #include "store/window.h"
 #include "tests/unit/engine_rig.h"
 
@@ -261,9 +262,23 @@ static void test_opening_without_room(void **state)
 	rig_destroy(r);
 }
 
+/* What a host sends beyond what it was told counts in whole pages. */
+static void test_window_pages(void **state)
+{
+	struct lane l = {.epsn.psn = {64}, .held.bytes = 64 << (WINDOW_SHIFT - 2)};
+
+	(void)state;
+	for (uint32_t n = 1; n < 64; n++) { /* four packets a page */
+		assert_int_equal(window_grows(&l, (struct host_psn){n}), n % 4 == 0);
+		window_seen(&l, (struct host_psn){n});
+		assert_int_equal(l.near.window, n / 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_window_pages),
 		cmocka_unit_test(test_small_packets_share),
 		cmocka_unit_test(test_many_reads_where_writes_have_no_room),
 		cmocka_unit_test(test_damaged_leaves_nothing),

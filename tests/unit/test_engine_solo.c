@@ -4,6 +4,8 @@
  * The far host of the rig is the requester, the near one the responder. What single packets do is
  * in tests/scenario/scripts/solo.
  */
+#include "engine/core/core.h"
+#include "engine/prefetch/solo.h"
 #include "tests/unit/engine_rig.h"
 
 #define RTT (10 * RIG_MS)
@@ -451,6 +453,51 @@ static void test_no_hold(void **state)
 	rig_destroy(r);
 }
 
+/* The distance that repeats have doubled is halved after 64 READs without one, and after four times
+ * as many each time that it was doubled. */
+static void test_calm(void **state)
+{
+	struct rig *r = make(PREFETCH_SINGLE, 16, 0);
+
+	(void)state;
+	for (uint8_t struck = 0; struck < 3; struck++) {
+		struct lane_reads x = {.solo = {.slow = 2, .struck = struck}};
+
+		for (uint32_t n = 1; n < 64u << 2 * struck; n++)
+			solo_gap(r->e, &x);
+		assert_int_equal(x.solo.slow, 2);
+		solo_gap(r->e, &x);
+		assert_int_equal(x.solo.slow, 1);
+	}
+	rig_destroy(r);
+}
+
+/* Of what the host has read the latest ranges are kept in mind. */
+static void test_ranges(void **state)
+{
+	struct rig *r = make(PREFETCH_SINGLE, 16, 0);
+	struct read_range what = {.va = VA, .rkey = 0x66, .length = LEN};
+	struct lane_reads *x;
+	struct flow *fl;
+
+	(void)state;
+	stream(r, 5, 12, 1);
+	fl = flow_ref(r->e, rig_conn(r).id);
+	fl = fl->lane.role == ROLE_SOLO ? fl : flow_partner(r->e, fl);
+	x = reads_of(r->e, &fl->lane);
+	undone_watch(NULL); /* changed by hand */
+	for (unsigned int i = 0; i < GOOD_RANGES; i++) {
+		assert_true(ranges_allow(r->e, fl, x, &what));
+		what.va += 1 << 20;
+		assert_false(ranges_allow(r->e, fl, x, &what));
+		ranges_note(r->e, fl, &what);
+	}
+	assert_true(ranges_allow(r->e, fl, x, &what));
+	what.va = VA;
+	assert_false(ranges_allow(r->e, fl, x, &what));
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +516,8 @@ int main(void)
 		cmocka_unit_test(test_stranded_known_gone),
 		cmocka_unit_test(test_stranded_gone),
 		cmocka_unit_test(test_no_hold),
+		cmocka_unit_test(test_calm),
+		cmocka_unit_test(test_ranges),
 	};
 
 	return cmocka_run_group_tests_name("engine_solo", tests, NULL, NULL);
