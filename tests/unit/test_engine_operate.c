@@ -176,6 +176,12 @@ static void test_rules_overlap(void **state)
 	assert_true(rules_overlap(&a, &b));
 	b.near[0].addr.b[13] = 9;
 	assert_false(rules_overlap(&a, &b));
+	a.near[0].len = 96 + 24;
+	ip_addr_parse("10.1.0.9", &b.near[0].addr);
+	b.near[0].len = 128;
+	assert_true(rules_overlap(&a, &b));
+	a.near[0].len = 96 + 29;
+	assert_false(rules_overlap(&a, &b));
 }
 
 static void test_release(void **state)
