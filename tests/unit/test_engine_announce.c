@@ -196,6 +196,30 @@ static void test_other_key(void **state)
 	rig_destroy(s.r);
 }
 
+/* Where nobody has said how many READs the initiator takes at a time it is those that the target
+ * asked at once. What it asked before they were counted tells nothing of that. */
+static void test_depth_seen(void **state)
+{
+	struct storage s = begin_deep(ANNOUNCE_MODE_NVME, 0);
+	uint32_t before = fetch(&s, 0x100000), at;
+
+	(void)state;
+	tell(&s, 0);
+	at = fetch(&s, VA);
+	(void)give(&s, before);
+	(void)give(&s, at);
+	done(&s, 0);
+	prove(&s);
+	tell_of(&s, 9, 0, 4);
+	at = asked(&s);
+	s.r->at++;
+	assert_int_equal(asked_if(&s), PSN_NONE);
+	(void)give(&s, at);
+	s.r->at = 0;
+	assert_int_equal(asked(&s), psn_add(at, 1));
+	rig_destroy(s.r);
+}
+
 /* No record of a READ is left when the rest of a command is to be READ: it waits, and goes on when
  * there is one, also where no answer is awaited that would bring it back. (A daemon that looks for
  * a record for ever is ended by the alarm.) */
@@ -582,6 +606,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_meet),
 		cmocka_unit_test(test_records_used_up),
 		cmocka_unit_test(test_other_key),
+		cmocka_unit_test(test_depth_seen),
 		cmocka_unit_test(test_many_absorbed),
 		cmocka_unit_test(test_all_acknowledged),
 		cmocka_unit_test(test_drain_queued),

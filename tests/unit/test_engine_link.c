@@ -160,10 +160,27 @@ static void test_resumed_from_wrong_side(void **state)
 	rig_destroy(r);
 }
 
+/* A refusal of a lane that the peer has agreed to, as a late one may be, changes nothing. */
+static void test_refused_late(void **state)
+{
+	struct rig *r = rig_held(&small, 0, POLICY_EARLY, RIG_MTU);
+
+	(void)state;
+	rig_rx(r, NEAR, SEND_ONLY("000006"));
+	rig_forget(r);
+	rig_answer(r, REPORT_REFUSE, REASON_NO_RULE);
+	rig_quiet(r);
+	assert_int_equal(r->nrep, 0);
+	rig_progress(r, 7, 7, 7);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].una, 7);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refuses_what_it_offered),
+		cmocka_unit_test(test_refused_late),
 		cmocka_unit_test(test_idle_for_long),
 		cmocka_unit_test(test_sealed_from_restart),
 		cmocka_unit_test(test_resumed_from_wrong_side),
