@@ -472,6 +472,15 @@ static void test_calm(void **state)
 	rig_destroy(r);
 }
 
+/* The flow of the host's requests. */
+static struct flow *requests(struct rig *r)
+{
+	struct flow *fl = flow_ref(r->e, rig_conn(r).id);
+
+	undone_watch(NULL); /* changed by hand */
+	return fl->lane.role == ROLE_SOLO ? fl : flow_partner(r->e, fl);
+}
+
 /* Of what the host has read the latest ranges are kept in mind. */
 static void test_ranges(void **state)
 {
@@ -482,10 +491,8 @@ static void test_ranges(void **state)
 
 	(void)state;
 	stream(r, 5, 12, 1);
-	fl = flow_ref(r->e, rig_conn(r).id);
-	fl = fl->lane.role == ROLE_SOLO ? fl : flow_partner(r->e, fl);
+	fl = requests(r);
 	x = reads_of(r->e, &fl->lane);
-	undone_watch(NULL); /* changed by hand */
 	for (unsigned int i = 0; i < GOOD_RANGES; i++) {
 		assert_true(ranges_allow(r->e, fl, x, &what));
 		what.va += 1 << 20;
@@ -495,6 +502,32 @@ static void test_ranges(void **state)
 	assert_true(ranges_allow(r->e, fl, x, &what));
 	what.va = VA;
 	assert_false(ranges_allow(r->e, fl, x, &what));
+	rig_destroy(r);
+}
+
+/* Behind a READ that went to the responder twice no round trip is measured: nobody knows which
+ * response the host took. */
+static void test_measures_not_twice(void **state)
+{
+	struct rig *r = make(PREFETCH_SINGLE, 16, 0);
+	struct lane_reads *x;
+	struct flow *fl;
+	uint32_t seq;
+
+	(void)state;
+	stream(r, 5, 60, 1);
+	fl = requests(r);
+	x = reads_of(r->e, &fl->lane);
+	seq = x->solo.seq - x->guesses; /* the host's next */
+	assert_int_not_equal(x->solo.left[(seq - x->solo.behind) % SOLO_RING], 0);
+	for (int again = 1; again >= 0; again--) {
+		mq_each (struct solo_read, k, r->e->reads, &x->fetches)
+			if (k->seq == seq - x->solo.behind)
+				k->again = again;
+		x->solo.measured = 0;
+		solo_measure(r->e, fl, seq);
+		assert_int_equal(x->solo.measured, again ? 0 : r->e->now);
+	}
 	rig_destroy(r);
 }
 
@@ -518,6 +551,7 @@ int main(void)
 		cmocka_unit_test(test_no_hold),
 		cmocka_unit_test(test_calm),
 		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_measures_not_twice),
 	};
 
 	return cmocka_run_group_tests_name("engine_solo", tests, NULL, NULL);
