@@ -355,12 +355,12 @@ static void test_cnp_when_pool_fills(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ntt4_pair),	cmocka_unit_test(test_ntt4_in_step),
-		cmocka_unit_test(test_ntt4_off),	cmocka_unit_test(test_ntt4_no_qpn),
-		cmocka_unit_test(test_ntt4_accident),	cmocka_unit_test(test_ntt4_contradiction),
-		cmocka_unit_test(test_ntt4_two_claims), cmocka_unit_test(test_ntt4_held),
-		cmocka_unit_test(test_cm_read_depth),	cmocka_unit_test(test_cm_read_depth_told),
-		cmocka_unit_test(test_no_read_depth),	cmocka_unit_test(test_cnp_when_pool_fills),
+		cmocka_unit_test(test_ntt4_pair),	 cmocka_unit_test(test_ntt4_in_step),
+		cmocka_unit_test(test_ntt4_off),	 cmocka_unit_test(test_ntt4_no_qpn),
+		cmocka_unit_test(test_ntt4_accident),	 cmocka_unit_test(test_ntt4_contradiction),
+		cmocka_unit_test(test_ntt4_two_claims),	 cmocka_unit_test(test_ntt4_held),
+		cmocka_unit_test(test_cm_read_depth),	 cmocka_unit_test(test_cm_read_depth_told),
+		cmocka_unit_test(test_no_read_depth),	 cmocka_unit_test(test_cnp_when_pool_fills),
 		cmocka_unit_test(test_note_overwritten),
 	};
 

@@ -303,22 +303,6 @@ static void test_new_incarnation(void **state)
 	rig_destroy(r);
 }
 
-/* Somebody beyond the WAN speaks in the near host's name before it does. */
-static void test_first_forged(void **state)
-{
-	struct rig *r = start(&small);
-	uint8_t data[FRAME_MAX];
-
-	(void)state;
-	engine_rx(r->e, PORT_WAN, data, rig_build(r, data, NEAR, SEND_ONLY("000077")), r->now);
-	rig_check(r);
-	for (uint32_t m = 0; m < 5; m++)
-		exchange(r, 0x11, 0x22, m, m + 1);
-	assert_int_equal(rig_pairs(r), 1);
-	assert_int_equal(rig_conn(r).lqpn, 0x11);
-	rig_destroy(r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,7 +314,6 @@ int main(void)
 		cmocka_unit_test(test_no_rule),
 		cmocka_unit_test(test_cm),
 		cmocka_unit_test(test_new_incarnation),
-		cmocka_unit_test(test_first_forged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -380,13 +380,13 @@ static void test_timeouts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bypass),	    cmocka_unit_test(test_bypass_refuses),
-		cmocka_unit_test(test_rules_moved), cmocka_unit_test(test_all_off),
-		cmocka_unit_test(test_release),	    cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_meters),	    cmocka_unit_test(test_pace),
-		cmocka_unit_test(test_pace_found),  cmocka_unit_test(test_pace_set),
-		cmocka_unit_test(test_pace_alone),  cmocka_unit_test(test_timeouts),
-		cmocka_unit_test(test_pace_class),  cmocka_unit_test(test_rules_gone),
+		cmocka_unit_test(test_bypass),	      cmocka_unit_test(test_bypass_refuses),
+		cmocka_unit_test(test_rules_moved),   cmocka_unit_test(test_all_off),
+		cmocka_unit_test(test_release),	      cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_meters),	      cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_pace_found),    cmocka_unit_test(test_pace_set),
+		cmocka_unit_test(test_pace_alone),    cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_pace_class),    cmocka_unit_test(test_rules_gone),
 		cmocka_unit_test(test_rules_overlap),
 	};
 

@@ -143,10 +143,8 @@ static void test_not_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_asked_again),
-		cmocka_unit_test(test_goes_on),
-		cmocka_unit_test(test_before),
-		cmocka_unit_test(test_part_of_a_lane),
+		cmocka_unit_test(test_asked_again), cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_before),	    cmocka_unit_test(test_part_of_a_lane),
 		cmocka_unit_test(test_not_kept),
 	};
 

@@ -220,6 +220,7 @@ static void test_stranded(void **state)
 		struct rig *r;
 
 		rule.prefetch = modes[i];
+		cfg.fence = modes[i] == PREFETCH_SINGLE;
 		r = rig_create(&cfg, &rule);
 		ip_addr_parse("10.2.0.1", &requests.src);
 		ip_addr_parse("10.1.0.1", &requests.dst);

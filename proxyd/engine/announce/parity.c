@@ -106,7 +106,6 @@ void parity_keep(struct engine *e, struct flow *fl, const struct command *c)
 			return;
 		y->info.parity++;
 	}
-	pace_run(e, back);
 }
 
 /* ---- B ---- */

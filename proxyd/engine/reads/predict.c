@@ -25,7 +25,7 @@ static bool goes_on(const struct predictor *p, const struct read_range *r, uint3
 	return alike(r, a) && alike(a, b) && r->va - a->va == a->va - b->va;
 }
 
-/* A stride has ended: does the host start at its beginning again? */
+/* Has a stride ended, and does the host start at its beginning again? */
 static void note_ring(struct predictor *p, const struct read_range *r)
 {
 	const struct read_range *last = past(p, 1);
@@ -62,8 +62,7 @@ void predict_asked(struct predictor *p, const struct read_range *r, bool as_gues
 {
 	uint32_t best = 0;
 
-	if (p->seen >= 2 && !goes_on(p, r, 1))
-		note_ring(p, r);
+	note_ring(p, r);
 	for (uint32_t n = 1; n <= PREDICT_PERIOD_MAX; n++) {
 		if (!goes_on(p, r, n))
 			p->run[n] = 0;
