@@ -3,6 +3,7 @@
  * Who belongs to whom: pairs found by matching PSNs and by the connection manager, pairs that must
  * not be found, and everything that is no business of the appliance, which passes as it came.
  */
+#include "engine/core/core.h"
 #include "tests/unit/engine_rig.h"
 
 static const struct engine_config small = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
@@ -303,6 +304,32 @@ static void test_new_incarnation(void **state)
 	rig_destroy(r);
 }
 
+static bool knows(const struct rig *r, uint32_t rqpn)
+{
+	for (uint32_t i = 0; i < r->e->nflows; i++)
+		if (r->e->flows[i].used && r->e->flows[i].key.dqpn == rqpn)
+			return true;
+	return false;
+}
+
+/* The table of flows that are known in one direction is full, most of them seen more than once: one
+ * of these makes room for a new one, so that those seen once have their time, too. */
+static void test_half_full(void **state)
+{
+	struct rig *r = start(&small);
+	uint32_t most = r->e->half_max, again = most / 4 * 3 + 1;
+
+	(void)state;
+	for (uint32_t i = 0; i < most; i++)
+		for (uint32_t k = 0; k < (i < most - again ? 1 : 2); k++)
+			rig_rx(r, NEAR, "04 40ffff 00%06x 80%06x 61*8", 0x100 + i, k);
+	rig_pass(r, 200 * RIG_MS);
+	rig_rx(r, NEAR, "04 40ffff 00%06x 80000000 61*8", 0x100 + most);
+	assert_true(knows(r, 0x100) && knows(r, 0x100 + most));
+	assert_false(knows(r, 0x100 + most - again));
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +341,7 @@ int main(void)
 		cmocka_unit_test(test_no_rule),
 		cmocka_unit_test(test_cm),
 		cmocka_unit_test(test_new_incarnation),
+		cmocka_unit_test(test_half_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
