@@ -169,12 +169,40 @@ static void test_old_peer(void **state)
 	rig_destroy(r);
 }
 
+/* A lane that its hosts go on without is known by its seal for a while; one whose queue pair is
+ * gone is not. */
+static void test_left(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, 1024);
+
+	(void)state;
+	rule.seal = true;
+	for (int gone = 0; gone < 2; gone++) {
+		struct rig *r = rig_create(&small, &rule);
+		struct flow *fl;
+
+		rig_learn(r, 0);
+		rig_rx(r, NEAR, SEND_ONLY("000005"));
+		r->open = r->rep[0];
+		rig_answer(r, REPORT_ACCEPT, REASON_NONE);
+		rig_progress(r, 6, 6, 6);
+		undone_watch(NULL); /* changed by hand */
+		fl = flow_ref(r->e, r->open.lane);
+		fl->lane.gone = gone;
+		lane_part(r->e, fl);
+		assert_int_equal(fl->lane.role, ROLE_NONE);
+		assert_int_equal(fl->lane.seal.key[0] != 0, !gone);
+		rig_destroy(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_guesses), cmocka_unit_test(test_large),
 		cmocka_unit_test(test_tags),	cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_opener),	cmocka_unit_test(test_old_peer),
+		cmocka_unit_test(test_left),
 	};
 
 	return cmocka_run_group_tests_name("engine, seal", tests, NULL, NULL);
