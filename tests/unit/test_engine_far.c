@@ -491,6 +491,28 @@ static void test_hole_too_many_asked_again(void **state)
 	rig_destroy(r);
 }
 
+/* What came behind a gap has taken all the room. It goes for what is missing, and comes again. */
+static void test_gap_gets_room(void **state)
+{
+	struct rig *r = acceptor();
+	uint32_t psn = 6;
+
+	(void)state;
+	undone_watch(NULL); /* memory is taken by hand */
+	for (; !engine_counter(r->e, EC_NO_ROOM); psn++) {
+		assert_true(psn < 50000);
+		rig_rx(r, FAR, "04 40ffff 00000011 80%06x 61*252 %02x*4", psn, psn & 0xff);
+		rig_forget(r);
+	}
+	while (pool_page_get(r->e->pool, POOL_TRANSIT) != POOL_NONE)
+		;
+	rig_rx(r, FAR, "04 40ffff 00000011 80000005 61*252 05*4");
+	rig_expect(r, PORT_LAN, "04 40ffff 00000011 80000005 61*252 05*4");
+	rig_quiet(r);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 1);
+	rig_destroy(r);
+}
+
 /*
  * FAST-4: what disorder costs is bounded by holes. Every second packet comes; from some number on
  * the ones that would make another hole are refused and counted, those that close one are not; in
@@ -598,6 +620,7 @@ int main(void)
 		cmocka_unit_test(test_refusal_reported),
 		cmocka_unit_test(test_stream_bad_icrc),
 		cmocka_unit_test(test_no_room_asked_again),
+		cmocka_unit_test(test_gap_gets_room),
 		cmocka_unit_test(test_hole_too_many_asked_again),
 		cmocka_unit_test(test_holes_bounded),
 		cmocka_unit_test(test_refuses_to_accept),
