@@ -2,6 +2,7 @@
 /*
  * Records of READs, which all lanes share: what becomes of a lane that finds none.
  */
+#include "engine/reads/reads.h"
 #include "tests/unit/engine_rig.h"
 #include "tests/unit/no_records.h"
 
@@ -140,12 +141,29 @@ static void test_not_kept(void **state)
 	rig_destroy(r);
 }
 
+/* Repeats that the host has stuck at are over when an answer gets through to it. */
+static void test_stuck_no_more(void **state)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	struct lane_reads *x;
+
+	(void)state;
+	rig_rx(r, NEAR, "0c 40ffff 00000022 80000006 | 0000000000001000 00000007 00000008");
+	x = reads_of(r->e, &flow_ref(r->e, r->open.lane)->lane);
+	undone_watch(NULL); /* changed by hand */
+	x->stuck = r->now;
+	rig_rx(r, FAR, "10 40ffff 00000011 00000006 | 1f 000007 | 72*8");
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reads_pending, 0);
+	assert_int_equal(x->stuck, 0);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_asked_again), cmocka_unit_test(test_goes_on),
 		cmocka_unit_test(test_before),	    cmocka_unit_test(test_part_of_a_lane),
-		cmocka_unit_test(test_not_kept),
+		cmocka_unit_test(test_not_kept),    cmocka_unit_test(test_stuck_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
