@@ -91,6 +91,12 @@ static bool answered(const struct view_peer *peer, bool heard, int err, const ch
 	}
 }
 
+/* Whether this host itself refuses to send: a peer that still calls cannot know more of it. */
+static bool unsent(int err)
+{
+	return err == ENETUNREACH || err == ENETDOWN || err == EPERM || err == EACCES;
+}
+
 /* The configured address is silent, and datagrams come from another one. */
 static bool elsewhere(const struct view_peer *peer, const struct session_info *si,
 		      const struct peer_signs *signs, const char *addr, struct peer_cause *out)
@@ -146,6 +152,8 @@ bool peer_cause(const struct view_peer *peer, const struct session_info *si,
 		put(out->text, "its name %s has no address", peer->host);
 		put(out->mend, "look at the name service (getent hosts %s), or write its address",
 		    peer->host);
+	} else if (si->calls && unsent(signs->trouble)) {
+		(void)answered(peer, si->heard, signs->trouble, addr, out);
 	} else if (!said(si, out) && !elsewhere(peer, si, signs, addr, out) &&
 		   !answered(peer, si->heard, signs->trouble, addr, out)) {
 		silent(peer, si, addr, out);
