@@ -161,6 +161,14 @@ static enum doctor_verdict look_ports(const struct doctor_look *d, struct doctor
 	const json_t *o;
 	size_t i;
 
+	json_array_foreach (doctor_list(d->now, "port"), i, o)
+		if (!strcmp(doctor_text(o, "bridged"), "no"))
+			return doctor_put(f, DOCTOR_WRONG,
+					  "put it into one with a port of the other side: ip link "
+					  "set dev INTERFACE master BRIDGE",
+					  "%s is in no bridge: what longhaul does not take, ARP "
+					  "among it, is lost",
+					  doctor_text(o, "name"));
 	f->reason[0] = f->mend[0] = '\0';
 	json_array_foreach (doctor_list(d->now, "port"), i, o) {
 		bool generic = !strcmp(doctor_text(o, "xdp"), "generic");

@@ -178,6 +178,7 @@ static const struct column port_columns[] = {
 	{"note", "NOTE", COL_TEXT, COL_PRESENT},
 	{"rx-bytes", NULL, COL_BYTES, COL_DETAIL},
 	{"tx-bytes", NULL, COL_BYTES, COL_DETAIL},
+	{"bridged", NULL, COL_TEXT, COL_DETAIL},
 	{"max-frame", NULL, COL_NUMBER, COL_DETAIL},
 	{"xdp-reason", NULL, COL_TEXT, COL_DETAIL},
 	{"memory-reason", NULL, COL_TEXT, COL_DETAIL},

@@ -123,6 +123,7 @@ static json_t *port_object(const struct afxdp *x, unsigned int port, uint64_t no
 	view_put_int(o, "mtu", afxdp_mtu(x, port));
 	view_put_str(o, "driver", *driver ? driver : NULL);
 	put_mode(o, x, port);
+	view_put_str(o, "bridged", afxdp_alone(x, port) ? "no" : "yes");
 	view_put_int(o, "queues", afxdp_queues(x, port));
 	view_put_int(o, "max-frame", afxdp_max_frame(x));
 	view_put_int(o, "rx-packets", n.rx);
@@ -137,6 +138,8 @@ static json_t *port_object(const struct afxdp *x, unsigned int port, uint64_t no
 		note = "missing or down when longhauld started: used again when it is up";
 	if (!note && afxdp_backup(x, port))
 		note = "its bond uses another one now";
+	if (!note && afxdp_alone(x, port))
+		note = "in no bridge: what longhaul does not take is lost";
 	view_put_str(o, "note", note);
 	return o;
 }

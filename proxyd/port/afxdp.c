@@ -239,6 +239,7 @@ static int open_ports(struct afxdp *x, const struct afxdp_config *cfg, char *err
 			r = port_fail(err, errlen, -errno, "no list of MAC addresses: %s",
 				      strerror(errno));
 	}
+	x->links = fdb_open();
 	if (r >= 0)
 		afxdp_carrier(x);
 	return r;
@@ -323,6 +324,7 @@ void afxdp_close(struct afxdp *x)
 		netif_close(&x->port[p].nif);
 	for (int side = 0; side < STEER_SIDES; side++)
 		fdb_close(x->fdb[side]);
+	fdb_close(x->links);
 	steer_prog_unload(&x->prog);
 	free(x);
 }
@@ -438,6 +440,11 @@ bool afxdp_down(const struct afxdp *x, unsigned int port)
 bool afxdp_backup(const struct afxdp *x, unsigned int port)
 {
 	return x->port[port].carrier == CARRIER_BACKUP;
+}
+
+bool afxdp_alone(const struct afxdp *x, unsigned int port)
+{
+	return x->links && fdb_alone(x->links, x->port[port].nif.index);
 }
 
 uint32_t afxdp_mtu(const struct afxdp *x, unsigned int port)

@@ -245,6 +245,9 @@ bool afxdp_down(const struct afxdp *x, unsigned int port);
 /** afxdp_backup - whether the port is up, and the bond that it belongs to does not use it. */
 bool afxdp_backup(const struct afxdp *x, unsigned int port);
 
+/** afxdp_alone - whether the port is in no bridge: what is not taken is lost. System calls. */
+bool afxdp_alone(const struct afxdp *x, unsigned int port);
+
 /** afxdp_mtu - of the interface as it is now, 0: not known. A system call. */
 uint32_t afxdp_mtu(const struct afxdp *x, unsigned int port);
 

@@ -186,11 +186,12 @@ static const void *ask(struct fdb *f, struct nlmsghdr *h, uint16_t type, union a
 
 /**
  * struct link_state - of an interface.
- * @master: interface index of what it belongs to, 0: nothing; @bridge: it is a bridge itself
+ * @master: interface index of what it belongs to, 0: nothing; @bridge: it is a bridge itself,
+ * @vswitch: of Open vSwitch
  * @backup: its bond does not use it
  */
 struct link_state {
-	bool serves, bridge, backup;
+	bool serves, bridge, vswitch, backup;
 	unsigned int master;
 };
 
@@ -215,12 +216,14 @@ static void take_kind(struct link_state *l, const struct rtattr *info)
 	bool bond = false;
 
 	for (const struct rtattr *r = RTA_DATA(info); RTA_OK(r, left); r = RTA_NEXT(r, left)) {
-		if (r->rta_type == IFLA_INFO_KIND)
+		if (r->rta_type == IFLA_INFO_KIND) {
 			l->bridge = is_text(r, "bridge");
-		else if (r->rta_type == IFLA_INFO_SLAVE_KIND)
+			l->vswitch = is_text(r, "openvswitch");
+		} else if (r->rta_type == IFLA_INFO_SLAVE_KIND) {
 			bond = is_text(r, "bond");
-		else if (r->rta_type == IFLA_INFO_SLAVE_DATA && bond)
+		} else if (r->rta_type == IFLA_INFO_SLAVE_DATA && bond) {
 			l->backup = is_backup(r);
+		}
 	}
 }
 
@@ -276,6 +279,19 @@ enum port_carrier fdb_look(struct fdb *f, struct port *p)
 		p->bridge_port = above;
 	}
 	return !own.serves ? CARRIER_NONE : own.backup ? CARRIER_BACKUP : CARRIER_SERVES;
+}
+
+bool fdb_alone(struct fdb *f, unsigned int index)
+{
+	struct link_state l;
+
+	if (!link_get(f, index, &l))
+		return false;
+	/* the bond, if there is one, and the bridge */
+	for (int up = 0; up < 2 && l.master; up++)
+		if (!link_get(f, l.master, &l) || l.bridge || l.vswitch)
+			return false;
+	return true;
 }
 
 /* The address @s in the table of @bridge and VLAN @vid (0: one without VLANs). False: not there. */

@@ -312,6 +312,7 @@ struct fdb;
  * @members: [side] -> how many ports it has
  * @longest: [side] -> frame since it was asked for (afxdp_longest())
  * @fdb:     [side] -> which member a MAC address is behind, NULL where there is one member only
+ * @links:   to ask the kernel what the ports belong to, NULL: not asked
  */
 struct afxdp {
 	uint8_t *area;
@@ -322,6 +323,7 @@ struct afxdp {
 	unsigned int members[STEER_SIDES];
 	uint32_t longest[STEER_SIDES];
 	struct fdb *fdb[STEER_SIDES];
+	struct fdb *links;
 	struct steer_prog prog;
 	struct steer_pins pins;
 	uint32_t max_frame, max_tx;
@@ -359,6 +361,10 @@ unsigned int fdb_member(struct fdb *f, const struct port *ports, const uint8_t *
 
 /** fdb_look - whether port @p has a carrier; and note what is above it. */
 enum port_carrier fdb_look(struct fdb *f, struct port *p);
+
+/** fdb_alone - whether interface @index is there, and neither it nor its bond is in a bridge, of
+ * the kernel or of Open vSwitch. */
+bool fdb_alone(struct fdb *f, unsigned int index);
 
 /* afxdp_tx.c */
 

@@ -129,6 +129,8 @@ it "all is well while hosts are accelerated, at both ends" while_it_runs good 'h
 it "for people: a line a check, and what next" eval 'cli a doctor >"$LAB/walk.out"; [ "$(grep -cE "^(ok|note) +[a-z]+ +" "$LAB/walk.out")" -ge 8 ]'
 it "a port is down: before all else" eval 'ip -n $P-gb link set lan0 down && stops_at b ports "lan0 is down"; s=$?
 	ip -n $P-gb link set lan0 up && await 30 carrier && [ $s = 0 ]'
+it "a port that has left its bridge while hosts go on" eval 'ip -n $P-ga link set lan0 nomaster && stops_at a ports "lan0 is in no bridge"; s=$?
+	ip -n $P-ga link set lan0 master br0 && [ $s = 0 ]'
 it "an operator's bypass" eval 'cli a bypass on all >/dev/null && stops_at a rules "an operator has bypassed"; s=$?
 	cli a bypass off all >/dev/null && [ $s = 0 ]'
 

@@ -229,6 +229,7 @@ static void test_wrong(void **state)
 		const char *check, *reason;
 	} cases[] = {
 		{{{"daemon", 0, "state", "'stopping'"}}, "daemon", "is stopping"},
+		{{{"port", 1, "bridged", "'no'"}}, "ports", "wan0 is in no bridge"},
 		{{{"peer", 0, "state", "'down'"}, {"peer", 0, "note", "'it has another key'"}},
 		 "peers",
 		 "edge-b is down: it has another key"},
