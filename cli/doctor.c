@@ -385,7 +385,8 @@ const char *doctor_mend(const struct doctor_look *d, const json_t *qp)
 	if (json_is_integer(json_object_get(qp, "path-mtu")) && !doctor_number(qp, "path-mtu"))
 		return "its path MTU is not known, for its packets do not show it: set path-mtu in "
 		       "the rule";
-	return "if it stays: the log tells what it goes through (journalctl -u longhauld)";
+	return "if it stays: longhaul doctor at the other appliance; the log tells what it goes "
+	       "through (journalctl -u longhauld)";
 }
 
 static enum doctor_verdict look_held(const struct doctor_look *d, struct doctor_finding *f)

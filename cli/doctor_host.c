@@ -267,7 +267,8 @@ static bool answers_late(const struct host_lane *l, struct doctor_finding *f)
 
 	if (ms < LATE_MS)
 		return false;
-	doctor_put(f, DOCTOR_WRONG, "look at the responder, and at its LAN (ip -s link)",
+	doctor_put(f, DOCTOR_WRONG,
+		   "look at the responder, its LAN (ip -s link), and MTUs of routers before it",
 		   "%s: %s wait here for the responder, the oldest for %s", l->name,
 		   doctor_shown("lane", "transit-bytes", doctor_number(l->lane, "transit-bytes")),
 		   doctor_shown("lane", "transit-oldest-ms", ms));

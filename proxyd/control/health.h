@@ -45,9 +45,11 @@ enum health_level {
 	X(WAN_RATE, "wan-rate", WARNING, 5, 30,                                                    \
 	  "set wan-rate to a little less than what the link carries")                              \
 	X(LOSS, "loss", WARNING, 5, 30,                                                            \
-	  "look at the link: counters of its interfaces, its optics")                              \
+	  "look at the link: counters of its interfaces, its optics; and at longhaul status of "   \
+	  "the peer")                                                                              \
 	X(SILENT, "responder-silent", WARNING, 0, 10,                                              \
-	  "look at the hosts that do not answer; at responder-timeout their transfers fail")       \
+	  "look at the hosts that do not answer, and at routes and MTU between them and their "    \
+	  "appliance; at responder-timeout their transfers fail")                                  \
 	X(POOL, "pool", WARNING, 10, 30, "raise 'pool', or wan-rate if the link carries more")     \
 	X(DAEMON_LATE, "daemon-late", WARNING, 0, 30,                                              \
 	  "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit")                \
@@ -64,7 +66,7 @@ enum health_level {
 	  "compare rules and routes of both appliances; longhaul qp state watch says why")         \
 	X(MISSED, "path-bypass", WARNING, 2, 30,                                                   \
 	  "every path between the two hosts must cross both appliances: look at ECMP, LAG and "    \
-	  "routes")                                                                                \
+	  "routes, and for a firewall that drops UDP port 4791")                                   \
 	X(TABLE_FULL, "table-full", WARNING, 0, 60, "raise max-connections, restart longhauld")    \
 	X(BYPASS, "bypass", WARNING, 0, 0, "longhaul bypass off all, when it is no longer needed")
 

@@ -104,6 +104,7 @@ static void test_loss(void **state)
 	only(HEALTH_COUNT);
 	go_on(20, 10000, 700);
 	only(HEALTH_LOSS);
+	assert_non_null(strstr(health_mend(&h, HEALTH_LOSS), "longhaul status of the peer"));
 	go_on(60, 10000, 5);
 	only(HEALTH_COUNT);
 	/* delay that grows with it says that it is the rate after all */
@@ -265,7 +266,7 @@ static void test_peer_causes(void **state)
 		 "start longhauld there", .signs = {.trouble = ECONNREFUSED}},
 		{"no such machine", "no machine answers at 192.0.2.2", "compare 'address'",
 		 .signs = {.trouble = EHOSTUNREACH}},
-		{"bridge down", "this host has no way to 192.0.2.2", "ip route get 192.0.2.2",
+		{"bridge down", "this host has no way to 192.0.2.2", "a route",
 		 .signs = {.trouble = ENETUNREACH}},
 		{"port closed by a firewall here", "a firewall does not let datagrams to 192.0.2.2",
 		 "firewall of this host", .signs = {.trouble = EPERM}},
@@ -634,6 +635,7 @@ static void test_missed(void **state)
 	only(HEALTH_MISSED);
 	assert_string_equal(a->text, "packets from a to b miss this appliance (3 connections)");
 	assert_non_null(strstr(health_mend(&h, HEALTH_MISSED), "must cross both appliances"));
+	assert_non_null(strstr(health_mend(&h, HEALTH_MISSED), "drops UDP port 4791"));
 	/* they are let go: the event knows more than they do */
 	h.sample.scan.missed_now = false;
 	h.sample.missed = "packets from c to d miss this appliance";
