@@ -198,8 +198,7 @@ static enum doctor_verdict judge_ways(const struct doctor_look *d, const struct 
 			f, DOCTOR_WRONG,
 			"both directions must cross this machine: look at routes, ECMP, LAG and "
 			"firewalls (UDP port 4791); if they do, the hosts behind the silent port "
-			"do "
-			"not answer",
+			"do not answer",
 			"%lld RoCEv2 frames have come by %s and none by %s", (long long)(l + w),
 			doctor_text(some->port, "name"), doctor_text(none->port, "name"));
 	return DOCTOR_OK;

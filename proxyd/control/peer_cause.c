@@ -77,8 +77,7 @@ static bool answered(const struct view_peer *peer, bool heard, int err, const ch
 		put(out->text, "this host has no way to %s", addr);
 		put(out->mend,
 		    "set the bridge up, give it its address and, between routers, a route: ip "
-		    "addr, "
-		    "ip route get %s",
+		    "addr, ip route get %s",
 		    addr);
 		return true;
 	case EPERM:
