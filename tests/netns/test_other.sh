@@ -213,12 +213,14 @@ reload()
 	await 30 policy_is a honest
 }
 it "SIGHUP: a changed rule is taken over" reload
+honest_now()
+{
+	jq_true a qp 'any(.lqpn == $q and .policy == "honest" and .state == "held")' --argjson q $((${qpn[a]}))
+}
 honest()
 {
 	next_qpns
-	transfer honest a --op write --count 300 --mtu 4096 && intact honest &&
-	jq_true a qp 'any(.lqpn == $q and .policy == "honest" and .state == "held")' \
-		--argjson q $((${qpn[a]}))
+	transfer_until honest_now honest a --op write --mtu 4096 && intact honest
 }
 it "SIGHUP: and holds for new connections" honest
 bad_reload()
