@@ -318,7 +318,7 @@ static inline bool resp_long(uint32_t span)
 uint8_t resp_opcode(uint32_t i, uint32_t span);
 bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *moved);
 /** resp_other - whether the READ @f has the PSN of one whose answer is kept, and asks for other
- * memory. */
+ * memory, where numbers may differ. */
 bool resp_other(struct engine *e, const struct flow *fl, const struct frame *f);
 bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f);
 struct wire_psn resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f);

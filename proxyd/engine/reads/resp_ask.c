@@ -48,7 +48,8 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_range what = range_of(f);
 	struct read_rec *r = reads_find(e, &x->kept, host_psn_of(f)), renewed = {0};
-	bool known = r && r->what.length; /* else it has only passed by, see resp_wire_psn() */
+	/* else it has only passed by, see resp_wire_psn(), or is another one */
+	bool known = r && r->what.length && reads_part(fl, r, f);
 	struct wire_psn wire;
 
 	/* its response is on its way, and repaired where need be; or it is here, and the

@@ -248,8 +248,10 @@ bool resp_other(struct engine *e, const struct flow *fl, const struct frame *f)
 	const struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct read_rec *k = x ? reads_find(e, &x->kept, host_psn_of(f)) : NULL;
 
-	/* one without a length has only passed by, see resp_wire_psn() */
-	return k && f->opcode == OP_READ_REQUEST && k->what.length && !reads_part(fl, k, f);
+	/* Else the responder can be asked whose it is. One without a length has only passed by, see
+	 * resp_wire_psn(). */
+	return k && x->guessed_ever && f->opcode == OP_READ_REQUEST && k->what.length &&
+	       !reads_part(fl, k, f);
 }
 
 /* The host asks again for what it had been given. @f may ask for a part of a READ, which is
