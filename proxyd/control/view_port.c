@@ -110,6 +110,7 @@ static json_t *port_object(const struct afxdp *x, unsigned int port, uint64_t no
 {
 	enum steer_side side = port / STEER_MEMBERS;
 	const char *driver = afxdp_driver(x, port), *note = NULL;
+	bool absent = afxdp_absent(x, port), alone = !absent && afxdp_alone(x, port);
 	json_t *o = json_object();
 	struct afxdp_counts n;
 
@@ -117,13 +118,13 @@ static json_t *port_object(const struct afxdp *x, unsigned int port, uint64_t no
 	view_put_str(o, "name", afxdp_name(x, port));
 	view_put_str(o, "side", side == STEER_LAN ? "lan" : "wan");
 	view_put_str(o, "state",
-		     afxdp_absent(x, port) || afxdp_down(x, port) ? "down"
-		     : afxdp_backup(x, port)			  ? "backup"
-								  : "up");
+		     absent || afxdp_down(x, port) ? "down"
+		     : afxdp_backup(x, port)	   ? "backup"
+						   : "up");
 	view_put_int(o, "mtu", afxdp_mtu(x, port));
 	view_put_str(o, "driver", *driver ? driver : NULL);
 	put_mode(o, x, port);
-	view_put_str(o, "bridged", afxdp_alone(x, port) ? "no" : "yes");
+	view_put_str(o, "bridged", absent ? NULL : alone ? "no" : "yes");
 	view_put_int(o, "queues", afxdp_queues(x, port));
 	view_put_int(o, "max-frame", afxdp_max_frame(x));
 	view_put_int(o, "rx-packets", n.rx);
@@ -134,11 +135,11 @@ static json_t *port_object(const struct afxdp *x, unsigned int port, uint64_t no
 	put_causes(o, &n, passed, COUNT(passed), "passed", &note);
 	put_causes(o, &n, dropped, COUNT(dropped), "dropped", &note);
 	put_unwanted(o, x, side, now_ns);
-	if (afxdp_absent(x, port))
+	if (absent)
 		note = "missing or down when longhauld started: used again when it is up";
 	if (!note && afxdp_backup(x, port))
 		note = "its bond uses another one now";
-	if (!note && afxdp_alone(x, port))
+	if (!note && alone)
 		note = "in no bridge: what longhaul does not take is lost";
 	view_put_str(o, "note", note);
 	return o;
