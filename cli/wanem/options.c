@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Options of a direction stand in a table: where they go, in which unit, and which values they may
- * have. A value out of its range ends the program: loss in per cent, for one, would be no emulation
- * of anything.
+ * A table has each option of a direction: the field that it sets, its unit and its range. A value
+ * out of range ends the program: else a loss in per cent would be taken for a probability.
  */
 #include <err.h>
 #include <getopt.h>

@@ -232,9 +232,12 @@ const char *afxdp_pins(const struct afxdp *x);
 
 /**
  * afxdp_check - whether all interfaces still serve. It makes system calls: for a slow timer.
- * 0: yes. -ENETDOWN: one is down or has no carrier. -ENODEV: one was removed or renamed, its
- * sockets are dead; close. -ESTALE: one has another number of receive queues, and nobody reads the
- * new ones; or one that was left out is up. Open again.
+ * Returns
+ *  0          they do
+ *  -ENETDOWN  one is down or has no carrier
+ *  -ENODEV    one was removed or renamed, and its sockets are dead: close
+ *  -ESTALE    one has more or fewer receive queues, so that some are not read; or one that was
+ *             left out is up: open again
  * @port: which one it is
  */
 int afxdp_check(const struct afxdp *x, unsigned int *port);
