@@ -240,14 +240,16 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 			answer_anew(e, fl, f);
 		return;
 	}
-	if ((f->op->flags & OPF_ANSWERED) && psn_before(wire_psn_of(f), l->una.psn)) {
-		/* answered already, so a host (or the opener's timer) asks again */
+	if ((f->op->flags & OPF_ANSWERED) && psn_before(wire_psn_of(f), l->una.psn) &&
+	    !resp_tx_comes(e, fl, f)) {
+		/* answered already, so a host (or the opener's timer) asks again; where the round
+		 * trip is longer than that timer, another answer would make it longer still */
 		COUNT(e, DUP_READS_PASSED);
 		engine_tx(e, fl, PORT_LAN, f->data, f->len);
 		return;
 	}
 	COUNT(e, DUP_STREAM);
-	if (psn_before(wire_psn_of(f), l->una.psn))
+	if (psn_before(wire_psn_of(f), l->una.psn) && !(f->op->flags & OPF_ANSWERED))
 		/* perhaps a new incarnation, see near/incarnation.c */
 		engine_tx(e, fl, PORT_LAN, f->data, f->len);
 }

@@ -276,6 +276,8 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 void resp_tx_timeout(struct engine *e, struct flow *fl);
 /** resp_tx_given - the response @f is kept as if it had been sent at @xmit, us. */
 void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uint32_t xmit);
+/** resp_tx_comes - whether all of the response to @f is kept here until the opener has it. */
+bool resp_tx_comes(struct engine *e, const struct flow *fl, const struct frame *f);
 /** resp_tx_lacked - keep the response @f, which was asked for again, unless the opener has it. */
 bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f);
 /** resp_tx_again - the response @f was asked for again, and made here. */

@@ -156,6 +156,18 @@ bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
 	       psn_in(wire_psn_of(f), x->una, l->una.psn) && keep(e, fl, x, f);
 }
 
+bool resp_tx_comes(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	const struct lane_reads *x = reads_of(e, &fl->lane);
+	struct wire_psn psn = wire_psn_of(f), end = psn_add(psn, frame_span(f, flow_mtu(fl)));
+
+	if (!x || !psn_in(psn, x->una, x->end) || psn_after(end, x->end))
+		return false;
+	while (psn_before(psn, end) && held_pkt(e, &x->held, psn))
+		psn = psn_add(psn, 1);
+	return psn_is(psn, end);
+}
+
 /* A turn on the WAN. Returns true when there is more to send but it had to stop. */
 bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
