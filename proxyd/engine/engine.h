@@ -455,9 +455,16 @@ struct engine_memory {
 };
 void engine_memory(const struct engine *e, struct engine_memory *out);
 
+/** struct link_count - bytes of connections, carried or passed on, in one direction of a link: by the
+ * time of one METER sent, and of these come. */
+struct link_count {
+	uint64_t sent, got;
+};
+
 /**
  * struct link_info - the link to one peer (core/rate.h).
  * @sent, @got: bytes of connections, carried or passed on; @marked: packets with a congestion mark
+ * @out, @in:   both ends compared, to the peer and from it
  * @pace:       bytes per second that may be sent, 0: no limit
  * @delivered:  bytes per second that arrived, of the latest window
  * @lost_ppm, @noise_ppm: share of the bytes lost in that window, and at any pace
@@ -469,6 +476,7 @@ void engine_memory(const struct engine *e, struct engine_memory *out);
  */
 struct link_info {
 	uint64_t sent, got, marked;
+	struct link_count out, in;
 	uint64_t pace, delivered, queue_ns, rtt_ns, cuts;
 	uint32_t lost_ppm, noise_ppm;
 	const char *phase, *cause, *share;

@@ -176,6 +176,75 @@ static void test_refused_late(void **state)
 	rig_destroy(r);
 }
 
+/* METERs of [0, nrep); the latest becomes *@m. */
+static unsigned int meters(struct rig *r, struct meter *m)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < r->nrep; i++) {
+		if (r->rep[i].type != REPORT_METER)
+			continue;
+		*m = r->rep[i].meter;
+		n++;
+	}
+	r->nrep = 0;
+	return n;
+}
+
+/* A peer of whose packets none comes is told so, once for all that it says to have sent: so both
+ * ends know that nothing crosses. */
+static void test_nothing_came(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct engine_config cfg = small;
+	struct report said = {.type = REPORT_METER, .meter = {.sent_at = 1, .sent = 5000}};
+	struct link_info k;
+	struct meter m;
+	struct rig *r;
+
+	(void)state;
+	cfg.wan_auto = true;
+	r = rig_create(&cfg, &rule);
+	rig_pass(r, 1000 * RIG_MS);
+	assert_int_equal(meters(r, &m), 0);
+	engine_rx_report(r->e, 0, &said, r->now);
+	rig_pass(r, 1000 * RIG_MS);
+	assert_int_equal(meters(r, &m), 1);
+	assert_int_equal(m.echo_sent, 5000);
+	assert_int_equal(m.got, 0);
+	said.meter.sent_at = 2; /* nothing more was sent */
+	engine_rx_report(r->e, 0, &said, r->now);
+	rig_pass(r, 1000 * RIG_MS);
+	assert_int_equal(meters(r, &m), 0);
+	said.meter.sent_at = 3;
+	said.meter.sent = 6000;
+	engine_rx_report(r->e, 0, &said, r->now);
+	rig_pass(r, 1000 * RIG_MS);
+	assert_int_equal(meters(r, &m), 1);
+	assert_true(engine_link_info(r->e, 0, &k));
+	assert_int_equal(k.in.sent, 6000);
+	assert_int_equal(k.in.got, 0);
+	assert_int_equal(k.out.sent, 0);
+	/* the same in the other direction, as the peer tells it */
+	rig_rx(r, NEAR, SEND_ONLY("000005"));
+	rig_pass(r, 1000 * RIG_MS);
+	assert_int_equal(meters(r, &m), 1);
+	assert_true(m.sent > 0);
+	said.meter.sent_at = 4;
+	said.meter.echo_at = m.sent_at;
+	said.meter.echo_sent = m.sent;
+	engine_rx_report(r->e, 0, &said, r->now);
+	assert_true(engine_link_info(r->e, 0, &k));
+	assert_int_equal(k.out.sent, m.sent);
+	assert_int_equal(k.out.got, 0);
+	/* a session anew begins to count anew */
+	engine_peer_event(r->e, 0, PEER_DOWN, r->now);
+	engine_peer_event(r->e, 0, PEER_RESTARTED, r->now);
+	assert_true(engine_link_info(r->e, 0, &k));
+	assert_int_equal(k.out.sent + k.in.sent, 0);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_idle_for_long),
 		cmocka_unit_test(test_sealed_from_restart),
 		cmocka_unit_test(test_resumed_from_wrong_side),
+		cmocka_unit_test(test_nothing_came),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

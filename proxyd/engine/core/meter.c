@@ -7,9 +7,10 @@
  * do, so both counts are of one place in the stream. The two clocks and their difference never
  * matter: only time differences of one clock are taken, and the change of the one-way delay.
  *
- * METERs go out while packets cross in either direction, a few in a round trip and never so often
- * that they take more than a hundredth of a link that is slow, and much less of others. Lost ones
- * cost precision only. A peer that does not know them leaves the pace without a limit of its own.
+ * METERs go out while packets cross in either direction, also when only the peer says so, a few in
+ * a round trip and never so often that they take more than a hundredth of a link that is slow, and
+ * much less of others. Lost ones cost precision only. A peer that does not know them leaves the
+ * pace without a limit of its own.
  *
  * Counted are packets of connections that a rule gives to the peer, carried or only passed on.
  */
@@ -91,6 +92,7 @@ static void tell(struct engine *e, unsigned int peer)
 	k->told_at = e->now;
 	k->told_sent = k->sent;
 	k->told_got = k->got;
+	k->told_heard = k->heard.echo_sent;
 	e->sink.report(e->sink.ctx, peer, &r);
 }
 
@@ -104,7 +106,8 @@ void meter_tick(struct engine *e)
 			continue;
 		listens = k->heard_at && e->now - k->heard_at < LISTENS_NS;
 		if ((!e->cfg.wan_auto && !listens) ||
-		    (k->sent == k->told_sent && k->got == k->told_got))
+		    (k->sent == k->told_sent && k->got == k->told_got &&
+		     k->heard.echo_sent == k->told_heard))
 			continue;
 		if (e->now - k->told_at >= interval(k))
 			tell(e, i);
@@ -118,7 +121,8 @@ void meter_forget(struct engine *e, unsigned int peer)
 	struct wan_link *k = link_at(e, peer);
 
 	memset(&k->heard, 0, sizeof(k->heard));
-	k->heard_at = 0;
+	k->out = k->in = (struct link_count){0};
+	k->heard_at = k->told_heard = 0;
 	rate_forget(link_rate(e, peer));
 }
 
@@ -169,6 +173,8 @@ void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
 		.marked = k->marked,
 	};
 	k->heard_at = e->now;
+	k->in = (struct link_count){.sent = m->sent, .got = k->got};
+	k->out = (struct link_count){.sent = m->echo_sent, .got = m->got};
 	heard_by_box(e, &k->heard);
 	held += (uint64_t)m->waited_us * NSEC_PER_USEC + e->box.waited_ns;
 	if (e->cfg.wan_auto && m->echo_at && e->now - m->echo_at >= held)

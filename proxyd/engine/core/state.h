@@ -117,7 +117,9 @@ struct run_queue {
  * @passing: bytes that may pass by in a flood, whole at @passing_at (passing.c)
  * @sent:   bytes sent; @got, @packets, @marked: what came (meter.c)
  * @heard:  what the next METER echoes; @heard_at: 0 when there is nothing
- * @told_at, @told_sent, @told_got: of the latest METER sent
+ * @told_at, @told_sent, @told_got: of the latest METER sent; @told_heard: how much of the peer's it
+ *          knew of
+ * @out, @in: what the latest METER heard compares
  * @noted:  number of the batch in which all of that was noted (link_at())
  * @rate_noted: and what is from @rate on, which is large and changes with METERs only (link_rate())
  */
@@ -128,7 +130,8 @@ struct wan_link {
 	int64_t tokens, passing;
 	uint64_t sent, got, packets, marked;
 	struct meter heard;
-	uint64_t heard_at, told_at, told_sent, told_got;
+	uint64_t heard_at, told_at, told_sent, told_got, told_heard;
+	struct link_count out, in;
 	struct rate rate;
 	uint32_t rate_noted;
 };
