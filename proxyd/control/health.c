@@ -292,6 +292,29 @@ static void sample_signs(struct health *h, const struct view_source *src, uint64
 	}
 }
 
+/* Bytes that were sent since any have come. When nothing is sent any more that is over, too. */
+static uint64_t blocked(struct health_way *w, const struct link_count *c, uint64_t now)
+{
+	if (c->sent != w->sent)
+		w->grew_at = now;
+	w->sent = c->sent;
+	if (c->got != w->base.got || c->sent < w->base.sent || now - w->grew_at >= MINUTE_NS)
+		w->base = *c;
+	return c->sent - w->base.sent;
+}
+
+static void sample_blocked(struct health *h, const struct view_source *src, unsigned int i,
+			   uint64_t now)
+{
+	struct health_peer *p = &h->sample.peer[i];
+	struct link_info k;
+
+	if (!engine_link_info(src->engine, i, &k))
+		return;
+	p->blocked[0] = blocked(&h->way[i][0], &k.out, now);
+	p->blocked[1] = blocked(&h->way[i][1], &k.in, now);
+}
+
 static void sample_peers(struct health *h, const struct view_source *src, uint64_t now)
 {
 	struct health_sample *s = &h->sample;
@@ -318,6 +341,7 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 		(void)mirror_fault(src->rules, src->nrules, i, &si, &p->mirror);
 		if (p->up)
 			memcpy(p->reach, si.reach, sizeof(p->reach));
+		sample_blocked(h, src, i, now);
 		if (si.site_known) {
 			memcpy(p->mtu, si.site.mtu, sizeof(p->mtu));
 			p->longest = si.site.longest;
@@ -377,6 +401,8 @@ static void sample_state(struct health_port *p, const struct afxdp *port, unsign
 			down++;
 			add_name(p->lost, afxdp_name(port, i));
 		}
+		if (!absent && afxdp_alone(port, i))
+			snprintf(p->alone, sizeof(p->alone), "%s", afxdp_name(port, i));
 		mtu = absent ? 0 : afxdp_mtu(port, i);
 		if (mtu && (!p->mtu || mtu < p->mtu))
 			p->mtu = mtu;

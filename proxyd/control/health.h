@@ -40,6 +40,8 @@ enum health_level {
 	  "look at the cables of both ports, and set both up: ip link set dev INTERFACE up")       \
 	X(MEMBER_DOWN, "member-down", WARNING, 0, 5,                                               \
 	  "look at the cable, and set it up: ip link set dev INTERFACE up")                        \
+	X(PORT_ALONE, "port-alone", WARNING, 1, 2,                                                 \
+	  "put it into the bridge of the other side: ip link set dev INTERFACE master BRIDGE")     \
 	X(DOUBLED, "doubled-frames", CRITICAL, 0, 600,                                             \
 	  "restart longhauld, and report this with the version of the kernel")                     \
 	X(WAN_RATE, "wan-rate", WARNING, 5, 30,                                                    \
@@ -75,6 +77,9 @@ enum health_level {
 	X(PEER_DOWN, "peer-down", CRITICAL, 1, 2, "longhaul peer show says why")                   \
 	X(PEER_UNREACHED, "peer-unreached", WARNING, 5, 0, "longhaul peer show says why")          \
 	X(LINK_MTU, "link-mtu", CRITICAL, 0, 2, "raise the MTU along the link")                    \
+	X(LINK_BLOCKED, "link-blocked", CRITICAL, 1, 5,                                            \
+	  "open UDP port 4791 in all firewalls on the way; else look at ECMP, LAG and routes: "    \
+	  "every path must cross both appliances")                                                 \
 	X(RULE_MISSING, "rule-missing", WARNING, 0, 2, "compare the rules of both appliances")     \
 	X(PEER_UNSEALED, "peer-version", WARNING, 0, 2,                                            \
 	  "update longhaul there, or set seal = off at both ends (wan-check = off there)")         \
@@ -137,6 +142,7 @@ struct health_scan {
  * @cause:    why it is not up; @unsealed: it is up, but cannot seal, and a rule wants that
  * @mirror:   what its rules lack, or ours; "" if nothing
  * @reach:   packets that the link carries, to it and from it
+ * @blocked: bytes of hosts sent to it, and from it, since any of them has come
  * @mtu, @longest, @lan_down: of its ports, see struct proto_site; 0: not known
  */
 struct health_peer {
@@ -146,18 +152,20 @@ struct health_peer {
 	struct peer_cause cause;
 	struct mirror_fault mirror;
 	struct session_reach reach[2];
+	uint64_t blocked[2];
 	uint16_t mtu[2], longest;
 	bool lan_down;
 };
 
 /**
  * struct health_port - our port on one side, or all ports there.
- * @name:    of all of them; @lost: of those that are down while others serve, "": none
+ * @name:    of all of them; @lost: of those that are down while others serve, "": none; @alone: of
+ *           one that is in no bridge, "": none
  * @down:    none serves
  * @longest: frame that left there in the last minute, bytes; @mtu: the least, 0 when not known
  */
 struct health_port {
-	char name[HEALTH_PORTS], lost[HEALTH_PORTS];
+	char name[HEALTH_PORTS], lost[HEALTH_PORTS], alone[IF_NAMESIZE];
 	bool down;
 	uint32_t mtu, longest;
 };
@@ -205,6 +213,13 @@ struct health_waiting {
 	uint64_t since;
 };
 
+/** struct health_way - one direction of a link: @base is how it was when the latest bytes came, or
+ * @grew_at, when bytes were sent lately, is long ago. */
+struct health_way {
+	struct link_count base;
+	uint64_t sent, grew_at;
+};
+
 /** struct health - all zero but @say at first. */
 struct health {
 	health_fn say;
@@ -223,6 +238,7 @@ struct health {
 	uint64_t late_ns, last_tick, next_sample, peer_late[PEER_MAX];
 	/* what happened to the link, and when */
 	struct peer_signs signs[PEER_MAX];
+	struct health_way way[PEER_MAX][2];
 	uint64_t trouble_at[PEER_MAX], stranger_at, strangers, changed_at;
 	uint32_t longest[STEER_SIDES];
 	uint64_t longest_at[STEER_SIDES];

@@ -29,6 +29,8 @@
 #define TABLE_HIGH	0.85
 /* Packets without a seal in HEALTH_PAST seconds: a few may have been under way as a lane ended. */
 #define UNSEALED_MANY	10u
+/* More than a few lost packets that nobody repeats. */
+#define BLOCKED_MANY	512u
 /* Silence: heartbeats are 50 ms apart, those of older versions 250 ms. */
 #define PEER_LATE_NS	(600 * MS_NS)
 #define PEER_ON_TIME_NS (400 * MS_NS)
@@ -461,6 +463,21 @@ static void judge_reach(struct health *h, unsigned int i, const struct health_pe
 	      p->name ? p->name : "", r->carried, r->longest, health_path_mtu(r->longest));
 }
 
+/* Nothing of what hosts send crosses the link, although what the appliances send does. */
+static void judge_blocked(struct health *h, unsigned int i, const struct health_peer *p)
+{
+	bool in = p->blocked[1] >= BLOCKED_MANY, out = p->blocked[0] >= BLOCKED_MANY;
+	const char *name = p->name ? p->name : "";
+
+	judge(h, i,
+	      link_narrow(h) || h->alarm[HEALTH_PORT_MTU].raised ? FOLLOWS
+								 : bad_if(p->up && (in || out)),
+	      "of %" PRIu64 " bytes that hosts have sent %s peer %s none came (UDP port 4791), "
+	      "although the datagrams of longhauld do: a firewall drops them, or they take a way "
+	      "past an appliance",
+	      p->blocked[out ? 0 : 1], out ? "to" : "from", name);
+}
+
 /* Without a name the peer was removed by a reload: its alarms clear. */
 static void judge_peer(struct health *h, unsigned int base, const struct health_peer *p)
 {
@@ -478,6 +495,7 @@ static void judge_peer(struct health *h, unsigned int base, const struct health_
 	judge(h, base + HEALTH_PEER_UNREACHED, cut ? FOLLOWS : bad_if(down && !p->met),
 	      "peer %s was never reached: %s", name, p->cause.text);
 	judge_reach(h, base + HEALTH_LINK_MTU, p);
+	judge_blocked(h, base + HEALTH_LINK_BLOCKED, p);
 	if (p->mirror.text[0])
 		advise(h, base + HEALTH_RULE_MISSING, "%s", p->mirror.mend);
 	judge(h, base + HEALTH_RULE_MISSING, bad_if(p->mirror.text[0]), "%s", p->mirror.text);
@@ -504,10 +522,17 @@ static void judge_ports(struct health *h)
 {
 	const struct health_port *lan = &h->sample.port[STEER_LAN], *wan = lan + 1;
 	const struct health_port *one = wan->down ? wan : lan, *some = *wan->lost ? wan : lan;
+	const char *alone = *wan->alone ? wan->alone : lan->alone;
 
 	if (*some->lost)
 		advise(h, HEALTH_MEMBER_DOWN,
 		       "look at the cable, and set it up: ip link set dev %s up", some->lost);
+	if (*alone)
+		advise(h, HEALTH_PORT_ALONE,
+		       "put it into the bridge of the other side: ip link set dev %s master BRIDGE",
+		       alone);
+	judge(h, HEALTH_PORT_ALONE, bad_if(*alone),
+	      "%s is in no bridge: what longhaul does not take, ARP among it, is lost", alone);
 	judge(h, HEALTH_MEMBER_DOWN, bad_if(*some->lost),
 	      "%s is down or has no carrier; the rest of %s goes on", some->lost, some->name);
 	if (lan->down && wan->down) {

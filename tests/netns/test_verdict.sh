@@ -150,6 +150,34 @@ narrow_from_start()
 	calm && [ $status = 0 ]
 }
 
+# A firewall on the way drops UDP port 4791 from site A or B on, before the hosts begin or while they send: both ends say so.
+firewall() # FROM before or amid
+{
+	local status=0 options=(--delay-ms 10 "--$([ "$1" = a ] && echo ab || echo ba)" --only-roce --loss 1) begin
+
+	next_qpns
+	begin=(transfer_begin "wall-$1-$2" a --op write --mtu 4096 --rate-mbps 50 --seconds 600 --retry 255)
+	[ "$2" = before ] || { "${begin[@]}" && await 30 promised_now; } || return
+	wan_stop
+	wan_start "${options[@]}"
+	[ "$2" = amid ] || { await 60 peers_up && "${begin[@]}"; } || status=1
+	soon 3900 alarm "$1" link-blocked "sent to peer edge-$(other "$1") none came (UDP port 4791)" &&
+	soon 1900 alarm "$(other "$1")" link-blocked "sent from peer edge-$1 none came (UDP port 4791)" &&
+	jq_true "$1" status 'any(.name == "link-blocked" and (.mend | contains("open UDP port 4791 in all firewalls")))' || status=1
+	wan_stop
+	wan_start --delay-ms 10
+	done_with "wall-$1-$2" && calm && [ $status = 0 ]
+}
+
+# A port is taken out of its bridge: what longhaul takes still crosses, so nothing else shows it before hosts ask by ARP
+left_bridge()
+{
+	ip -n $P-gb link set lan0 nomaster
+	soon 2900 alarm b port-alone "lan0 is in no bridge"
+	local status=$?
+	ip -n $P-gb link set lan0 master br0 && await 30 carrier && neighbours b && calm && [ $status = 0 ]
+}
+
 host_mtu() # what is behind a port does not take what the hosts send
 {
 	at_work host || return
@@ -191,6 +219,10 @@ it "a network on the way drops long packets: both ends have the number and the m
 it "a port of a switch on the way gets a smaller MTU" switch_port
 it "a link that is narrow from the start: said when hosts send long packets" narrow_from_start
 it "the host's port drops what is too long for it: tx-dropped" host_mtu
+it "a firewall drops UDP port 4791 to the peer from the start" firewall a before
+it "the same amid a transfer" firewall a amid
+it "a firewall drops UDP port 4791 from the peer" firewall b before
+it "a port leaves its bridge" left_bridge
 it "a rule goes by a reload: both ends say which hosts" rule_gone
 it "the LAN port goes" port_gone b lan0
 it "the WAN port goes" port_gone a wan0

@@ -707,6 +707,50 @@ static void test_reasons(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup(fn, setup)
 
+/* What hosts send does not come, in one direction, although the peer is there: each end says so. Some
+ * bytes under way, or a few that nobody repeats, are no sign. */
+static void test_link_blocked(void **state)
+{
+	unsigned int blocked = HEALTH_KINDS + HEALTH_LINK_BLOCKED;
+
+	(void)state;
+	h.sample.peer[0].blocked[0] = 511;
+	go_on(5, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.peer[0].blocked[0] = 512;
+	go_on(1, 0, 0);
+	only(HEALTH_COUNT);
+	go_on(1, 0, 0);
+	only(blocked);
+	assert_non_null(
+		strstr(h.alarm[blocked].text, "512 bytes that hosts have sent to peer edge-b"));
+	h.sample.peer[0].blocked[0] = 0;
+	h.sample.peer[0].blocked[1] = 700;
+	go_on(10, 0, 0);
+	only(blocked);
+	assert_non_null(strstr(h.alarm[blocked].text, "700 bytes that hosts have sent from peer"));
+	h.sample.peer[0].up = false; /* it has an alarm of its own */
+	go_on(10, 0, 0);
+	assert_false(is(blocked));
+	h.sample.peer[0].up = true;
+	h.sample.peer[0].blocked[1] = 0;
+	go_on(10, 0, 0);
+	only(HEALTH_COUNT);
+}
+
+static void test_port_alone(void **state)
+{
+	(void)state;
+	snprintf(h.sample.port[STEER_WAN].alone, IF_NAMESIZE, "wan0");
+	go_on(2, 0, 0);
+	only(HEALTH_PORT_ALONE);
+	assert_non_null(strstr(h.alarm[HEALTH_PORT_ALONE].text, "wan0 is in no bridge"));
+	assert_non_null(strstr(health_mend(&h, HEALTH_PORT_ALONE), "dev wan0 master"));
+	h.sample.port[STEER_WAN].alone[0] = '\0';
+	go_on(3, 0, 0);
+	only(HEALTH_COUNT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -731,6 +775,8 @@ int main(void)
 		TEST(test_missed_words),
 		TEST(test_unsealed_peer),
 		TEST(test_reach),
+		TEST(test_link_blocked),
+		TEST(test_port_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
