@@ -469,12 +469,13 @@ static enum doctor_verdict look_speed(const struct doctor_look *d, struct doctor
 
 const struct doctor_check doctor_checks[] = {
 	{"daemon", "doubled-frames", look_daemon},
-	{"ports", "port-down member-down port-mtu tx-dropped", look_ports},
-	{"peers", "peer-down peer-unreached link-mtu peer-version", look_peers},
+	{"ports", "port-down member-down port-alone port-mtu tx-dropped", look_ports},
+	{"peers", "peer-down peer-unreached link-mtu link-blocked peer-version", look_peers},
 	{"rules", "bypass rule-missing read-ahead-off", look_rules},
 	{"frames", "", doctor_frames},
 	{"pairs", "half-known path-mtu table-full", look_pairs},
 	{"held", "path-bypass refused", look_held},
+	{"hosts", "", doctor_reach},
 	{"custody", "fault responder-silent pool", look_custody},
 	{"speed", "rx-dropped wan-rate loss peer-late daemon-late", look_speed},
 	{NULL, NULL, NULL},

@@ -22,6 +22,9 @@ enum doctor_verdict {
 /**
  * struct doctor_look - what the daemon told, twice.
  * @now, @before: the answers to "port-show", "qp-show", ..., each as a member "port", "qp", ...
+ *                @now has a member "ping", too, where doctor_silent() found a host: one object with
+ *                its "address", for how long it was silent ("silent-ms"), whether it "answers", the
+ *                longest packet that it answers ("carried") and that of hosts ("length"), bytes
  * @seconds:      between the two
  * @index:        their objects by kind and identity; doctor_walk() and doctor_host() make it
  */
@@ -104,6 +107,14 @@ const char *doctor_mend(const struct doctor_look *d, const json_t *qp);
 
 /** doctor_frames - a check; see doctor_frames.c. */
 enum doctor_verdict doctor_frames(const struct doctor_look *d, struct doctor_finding *f);
+
+/** doctor_reach - why the host that has not answered for longest does not, by what its pings told:
+ * see struct doctor_look. DOCTOR_OK when there is none. */
+enum doctor_verdict doctor_reach(const struct doctor_look *d, struct doctor_finding *f);
+
+/** doctor_silent - the lane of @lanes whose responder, behind this appliance, has not answered for
+ * longest, and for long; @host, @path_mtu: of it. Returns for how long, ms, 0: there is none. */
+json_int_t doctor_silent(const json_t *lanes, const char **host, unsigned int *path_mtu);
 
 /** doctor_add - append a finding to @all. */
 void doctor_add(json_t *all, const char *check, enum doctor_verdict v,

@@ -267,6 +267,8 @@ static bool answers_late(const struct host_lane *l, struct doctor_finding *f)
 
 	if (ms < LATE_MS)
 		return false;
+	if (doctor_reach(l->d, f) == DOCTOR_WRONG)
+		return true;
 	doctor_put(f, DOCTOR_WRONG,
 		   "look at the responder, its LAN (ip -s link), and MTUs of routers before it",
 		   "%s: %s wait here for the responder, the oldest for %s", l->name,

@@ -10,11 +10,15 @@
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/filter.h"
+#include "cli/ping.h"
 
 #define NOT_ASKED  2 /* exit status */
 #define SAMPLES	   4 /* of lanes between the two looks: what is outstanding changes quickly */
 #define APART_S	   0.2
 #define LANES_MOST 4000 /* in samples, about */
+/* Of the first packet of a WRITE, from the IP header on. */
+#define HEADERS4   60
+#define HEADERS6   80
 
 /* The walk compares ports only. Each object costs the daemon time between packets. */
 static const struct {
@@ -101,6 +105,24 @@ static bool look_twice(const struct options *opt, bool host, json_t **before, js
 	return *now != NULL;
 }
 
+/* Ping the host that does not answer. */
+static void ping_silent(json_t *now)
+{
+	const char *host;
+	unsigned int path_mtu, len;
+	json_int_t ms = doctor_silent(doctor_list(now, "lane"), &host, &path_mtu);
+	struct ping p;
+
+	if (!ms)
+		return;
+	len = path_mtu + (strchr(host, ':') ? HEADERS6 : HEADERS4);
+	if (ping_host(host, len, &p))
+		json_object_set_new(now, "ping",
+				    json_pack("[{s:s, s:I, s:b, s:i, s:i}]", "address", host,
+					      "silent-ms", ms, "answers", p.answers, "carried",
+					      (int)p.carried, "length", (int)len));
+}
+
 static void print(const json_t *findings)
 {
 	const json_t *o;
@@ -177,6 +199,7 @@ int run_doctor(const struct command *cmd, const struct options *opt, int argc, c
 		return NOT_ASKED;
 	}
 	if (look_twice(opt, host != NULL, &before, &now, err, sizeof(err))) {
+		ping_silent(now);
 		d = (struct doctor_look){
 			.now = now,
 			.before = before,

@@ -170,6 +170,27 @@ amid() # NAME FROM OP COMMAND...: a stream of a host that tries seven times goes
 	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] && [ $status = 0 ]
 }
 
+doctor_says() # SITE PATTERN; doctor pings from the machine of the appliance
+{
+	in_ns "g$1" "$B/longhaul" -s "$RUN/gw-$1.sock" doctor >"$LAB/doctor"
+	grep -qE "$2" "$LAB/doctor"
+}
+
+narrow_router()
+{
+	local status=0
+
+	next_qpns
+	transfer_begin narrow a --op write --mtu 4096 --rate-mbps 50 --timeout-exp 16 --retry 255 --seconds 600
+	await 60 held_at a || status=1
+	ip -n $P-rb link set hr mtu 1500
+	await 60 doctor_says b 'packets of more than 1(49.|500) bytes do not reach host 10.77.2.1, and hosts send 4156' &&
+	grep -q 'to 4188, or lower the path MTU of the hosts to 1024' "$LAB/doctor" || { status=1; cat "$LAB/doctor"; }
+	ip -n $P-rb link set hr mtu $LAB_MTU
+	enough narrow-req
+	transfer_end narrow && intact narrow && [ $status = 0 ]
+}
+
 routed_up
 wan_start --delay-ms 10 --rate-mbps 800 --loss 0.001
 pair_start
@@ -185,6 +206,7 @@ it "and amid WRITEs to there" amid new-far a write replaced 7
 it "and amid READs from there" amid new-read b read replaced 3
 it "the router at the WAN of site a is replaced amid WRITEs from there" amid wan-write a write wan_replaced c
 it "and amid READs from there" amid wan-read a read wan_replaced 8
+it "a router behind an appliance has a small MTU: doctor says which length passes" narrow_router
 FAMILY=6
 it "IPv6: WRITE from b" carried write6-b b --op write --count 400
 it "IPv6: the router of site a fails over amid SENDs" amid vrrp6 a send takes_charge 6

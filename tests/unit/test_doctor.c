@@ -500,11 +500,50 @@ static void test_host_mends(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+/* A responder here is silent: what its pings told is the finding, in the walk and of the host. */
+static void test_reach(void **state)
+{
+	struct doctor_look d = looks();
+	unsigned int path_mtu;
+	const char *host;
+	json_t *all;
+
+	(void)state;
+	set(now, "lane", 1, "transit-oldest-ms", "1999");
+	assert_int_equal(doctor_silent(doctor_list(now, "lane"), &host, &path_mtu), 0);
+	set(now, "lane", 1, "transit-oldest-ms", "7000");
+	assert_int_equal(doctor_silent(doctor_list(now, "lane"), &host, &path_mtu), 7000);
+	assert_string_equal(host, "10.1.0.5");
+	assert_int_equal(path_mtu, 4096);
+	all = doctor_walk(&d);
+	assert_finding(all, "hosts", "ok", "no host here");
+	json_decref(all);
+	json_object_set_new(now, "ping",
+			    parse("[{'address': '10.1.0.5', 'silent-ms': 7000, 'answers': true,"
+				  "'carried': 1498, 'length': 4156}]"));
+	stops("hosts", "packets of more than 1498 bytes do not reach host 10.1.0.5, and hosts send "
+		       "4156: it has not answered for 7.0s");
+	all = doctor_walk(&d);
+	assert_non_null(strstr(doctor_text(finding(all, "hosts"), "mend"), "there to 4188"));
+	assert_non_null(strstr(doctor_text(finding(all, "hosts"), "mend"), "hosts to 1024"));
+	json_decref(all);
+	set(now, "ping", 0, "carried", "4150");
+	stops("hosts", "although it answers pings of 4150 bytes");
+	set(now, "lane", 1, "transit-packets", "8");
+	set(now, "lane", 1, "requests", "9");
+	all = doctor_host(&d, "10.1.0.5");
+	assert_finding(all, "answers", "wrong", "although it answers pings");
+	json_decref(all);
+	set(now, "ping", 0, "answers", "false");
+	stops("hosts", "nor does it answer pings");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_well),   TEST(test_alarms),	TEST(test_wrong), TEST(test_notes),
-		TEST(test_frames), TEST(test_unwanted), TEST(test_host),  TEST(test_host_mends),
+		TEST(test_well),  TEST(test_alarms),	 TEST(test_wrong),
+		TEST(test_notes), TEST(test_frames),	 TEST(test_unwanted),
+		TEST(test_host),  TEST(test_host_mends), TEST(test_reach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Echo requests (ICMP) that nobody on the way may fragment: which length reaches a host.
+ */
+#ifndef LONGHAUL_CLI_PING_H
+#define LONGHAUL_CLI_PING_H
+
+#include <stdbool.h>
+
+/**
+ * struct ping - lengths in bytes, from the IP header on.
+ * @answers: the host answers a short one; @carried: the longest that it answers, up to what was
+ *           asked for
+ */
+struct ping {
+	bool answers;
+	unsigned int carried;
+};
+
+/** ping_host - ask @address, written in numbers, with packets of up to @most bytes; takes some
+ * seconds where answers are missing. False when this process may not, or with no such address. */
+bool ping_host(const char *address, unsigned int most, struct ping *out);
+
+#endif
