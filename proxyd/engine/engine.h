@@ -455,8 +455,8 @@ struct engine_memory {
 };
 void engine_memory(const struct engine *e, struct engine_memory *out);
 
-/** struct link_count - bytes of connections, carried or passed on, in one direction of a link: by the
- * time of one METER sent, and of these come. */
+/** struct link_count - bytes of connections, carried or passed on, in one direction of a link: sent
+ * by the time of one METER, and of these come. */
 struct link_count {
 	uint64_t sent, got;
 };

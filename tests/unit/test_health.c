@@ -707,8 +707,8 @@ static void test_reasons(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup(fn, setup)
 
-/* What hosts send does not come, in one direction, although the peer is there: each end says so. Some
- * bytes under way, or a few that nobody repeats, are no sign. */
+/* What hosts send does not come, in one direction, although the peer is there: each end says so.
+ * Some bytes under way, or a few that nobody repeats, are no sign. */
 static void test_link_blocked(void **state)
 {
 	unsigned int blocked = HEALTH_KINDS + HEALTH_LINK_BLOCKED;
