@@ -46,12 +46,14 @@ enum doctor_verdict doctor_reach(const struct doctor_look *d, struct doctor_find
 				  "pings from here",
 				  host, silent);
 	if (carried + CLOSE >= length)
-		return doctor_put(f, DOCTOR_WRONG,
-				  "let UDP port 4791 in at its firewall, and those before it; else "
-				  "look at the application: its queue pair may be gone",
-				  "host %s has not answered requests for %s, although it answers "
-				  "pings of %lld bytes",
-				  host, silent, (long long)carried);
+		return doctor_put(
+			f, DOCTOR_WRONG,
+			"its answers must come through here, not past this appliance "
+			"(path-bypass at the peer): look at its routes; let UDP port 4791 "
+			"in at its firewall; else its queue pair may be gone",
+			"host %s has not answered requests for %s, although it answers "
+			"pings of %lld bytes",
+			host, silent, (long long)carried);
 	while (fits < 2048 && (json_int_t)fits * 2 + length % 256 <= carried + CLOSE)
 		fits *= 2;
 	snprintf(mend, sizeof(mend),

@@ -50,8 +50,8 @@ enum health_level {
 	  "look at the link: counters of its interfaces, its optics; and at longhaul status of "   \
 	  "the peer")                                                                              \
 	X(SILENT, "responder-silent", WARNING, 0, 10,                                              \
-	  "look at the hosts that do not answer, and at routes and MTU between them and their "    \
-	  "appliance; at responder-timeout their transfers fail")                                  \
+	  "longhaul doctor at the appliance near these hosts says whether it is the host, a "      \
+	  "route, an MTU or a firewall; at responder-timeout their transfers fail")                \
 	X(POOL, "pool", WARNING, 10, 30, "raise 'pool', or wan-rate if the link carries more")     \
 	X(DAEMON_LATE, "daemon-late", WARNING, 0, 30,                                              \
 	  "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit")                \
