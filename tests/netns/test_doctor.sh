@@ -39,8 +39,8 @@ walked()
 
 well() # SITE: nothing is wrong, unless a machine is busy, which is the last check's
 {
-	doctor "$1" 0 && jq -e 'length == 9 and all(.verdict == "ok" or .verdict == "note")' "$LAB/doctor.json" >/dev/null ||
-	found speed wrong "" && jq -e '.[:8] | all(.verdict == "ok" or .verdict == "note")' "$LAB/doctor.json" >/dev/null
+	doctor "$1" 0 && jq -e 'length == 10 and all(.verdict == "ok" or .verdict == "note")' "$LAB/doctor.json" >/dev/null ||
+	found speed wrong "" && jq -e '.[:9] | all(.verdict == "ok" or .verdict == "note")' "$LAB/doctor.json" >/dev/null
 }
 
 # slow SITE ADDRESS CAUSE TEXT
