@@ -19,7 +19,9 @@ json_int_t doctor_silent(const json_t *lanes, const char **host, unsigned int *p
 	json_array_foreach (lanes, i, o) {
 		json_int_t ms = doctor_number(o, "transit-oldest-ms");
 
-		if (ms < SILENT_MS || ms <= most || !doctor_number(o, "path-mtu"))
+		/* what waits behind a missing packet has not been given to the host yet */
+		if (ms < SILENT_MS || ms <= most || !doctor_number(o, "path-mtu") ||
+		    doctor_number(o, "una") == doctor_number(o, "epsn"))
 			continue;
 		most = ms;
 		*host = doctor_text(o, "lan-ip");

@@ -114,13 +114,15 @@ static bool conn_cut(const struct health *h, const struct conn_info *ci, uint64_
 	       (!(h->links >> ci->peer & 1) || now - h->changed_at < SILENT_NS);
 }
 
-/* How long the far host of a lane has not answered. */
+/* How long the far host of a lane has not answered. What waits in transit behind a packet that is
+ * missing has not been given to it yet. */
 static uint64_t not_answered(const struct health *h, const struct conn_info *ci,
 			     const struct lane_info *l, uint64_t now)
 {
 	uint64_t custody = conn_cut(h, ci, now) ? 0 : l->custody.oldest_ns;
+	uint64_t transit = l->una == l->epsn ? 0 : l->transit.oldest_ns;
 
-	return l->transit.oldest_ns > custody ? l->transit.oldest_ns : custody;
+	return transit > custody ? transit : custody;
 }
 
 /* Packets that miss an appliance. An idle connection without custody is skipped: what it shows is

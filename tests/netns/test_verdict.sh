@@ -169,6 +169,23 @@ firewall() # FROM before or amid
 	done_with "wall-$1-$2" && calm && [ $status = 0 ]
 }
 
+# What waits behind a lost packet does not wait for a host: when the link is cut then, nobody blames hosts.
+cut_amid_loss()
+{
+	local status=0
+
+	wan_stop
+	wan_start --delay-ms 10 --loss 0.05
+	at_work holes || status=1
+	signal wan STOP
+	await 30 jq_true b lane 'any(."transit-oldest-ms" > 7000)' && jq_true b status 'all(.name != "responder-silent" or .state == "ok")' &&
+	in_ns gb "$B/longhaul" -s "$RUN/gw-b.sock" -j doctor | jq -e 'any(.check == "peers" and .verdict == "wrong")' || status=1
+	signal wan CONT
+	wan_stop
+	wan_start --delay-ms 10
+	done_with holes && calm && [ $status = 0 ]
+}
+
 # A port is taken out of its bridge: what longhaul takes still crosses, so nothing else shows it before hosts ask by ARP
 left_bridge()
 {
@@ -222,6 +239,7 @@ it "the host's port drops what is too long for it: tx-dropped" host_mtu
 it "a firewall drops UDP port 4791 to the peer from the start" firewall a before
 it "the same amid a transfer" firewall a amid
 it "a firewall drops UDP port 4791 from the peer" firewall b before
+it "a link that loses packets is cut amid a transfer: the hosts are not blamed" cut_amid_loss
 it "a port leaves its bridge" left_bridge
 it "a rule goes by a reload: both ends say which hosts" rule_gone
 it "the LAN port goes" port_gone b lan0

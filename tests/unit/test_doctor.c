@@ -512,6 +512,10 @@ static void test_reach(void **state)
 	set(now, "lane", 1, "transit-oldest-ms", "1999");
 	assert_int_equal(doctor_silent(doctor_list(now, "lane"), &host, &path_mtu), 0);
 	set(now, "lane", 1, "transit-oldest-ms", "7000");
+	set(now, "lane", 1, "una", "5");
+	set(now, "lane", 1, "epsn", "5"); /* what waits does so for the link */
+	assert_int_equal(doctor_silent(doctor_list(now, "lane"), &host, &path_mtu), 0);
+	set(now, "lane", 1, "epsn", "6");
 	assert_int_equal(doctor_silent(doctor_list(now, "lane"), &host, &path_mtu), 7000);
 	assert_string_equal(host, "10.1.0.5");
 	assert_int_equal(path_mtu, 4096);
