@@ -4,6 +4,7 @@
  * several habits: one that tells what it expects, one that has said so already, one whose ACKs are
  * of an older date, one that takes anything, one that is dead, one that will not fail.
  */
+#include "engine/core/core.h"
 #include "tests/unit/engine_rig.h"
 
 #include "wire/cm.h"
@@ -338,6 +339,29 @@ static void test_next_incarnation(void **state_)
 	rig_destroy(r);
 }
 
+/* Where its host and the far one count differently, what goes on within a host's window of where it
+ * stood would mean another request there, and is refused: it was silent, and has not failed. What
+ * is further off comes from another one. */
+static void test_goes_on_renumbered(void **state_)
+{
+	static const int32_t ahead[] = {HOST_WINDOW - 1, HOST_WINDOW, 1 - HOST_WINDOW,
+					-HOST_WINDOW};
+
+	(void)state_;
+	for (int i = 0; i < 4; i++) {
+		struct rig *r = idle_fault(NULL);
+		struct habit h = {.expects = 0};
+
+		undone_watch(NULL); /* changed by hand */
+		flow_ref(r->e, r->open.lane)->lane.fault.renumbers = true;
+		live(r, &h, 2000 * RIG_MS);
+		assert_true(h.failed);
+		rig_rx(r, NEAR, SEND_ONLY("%06x"), psn_add(7, (uint32_t)ahead[i]));
+		assert_int_equal(state(r), i & 1 ? LANE_WATCH : LANE_FAULT);
+		rig_destroy(r);
+	}
+}
+
 #define CM_HEAD "64 40ffff 00000001 00000001 | 80010000 00000001 | 01070203 00*4 00000000000000aa"
 #define CM_REQ_ CM_HEAD "0010 0000 00*4 | 0000abcd 00*28 000011 00*8 01 000700 00*3 10 00*181"
 #define CM_REP_ CM_HEAD "0013 0000 00*4 | 00001234 0000abcd 00*4 000022 00*5 000000 00*3 01 00*205"
@@ -479,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_tell_first),
 		cmocka_unit_test(test_frozen),
 		cmocka_unit_test(test_next_incarnation),
+		cmocka_unit_test(test_goes_on_renumbered),
 		cmocka_unit_test(test_disconnect),
 		cmocka_unit_test(test_other_direction),
 		cmocka_unit_test(test_fence),

@@ -143,6 +143,48 @@ static void test_copies_are_near(void **state)
 	rig_destroy(r);
 }
 
+/* The pair, which is the only one. */
+static struct conn_info pair(struct rig *r)
+{
+	struct conn_info ci = {0};
+
+	assert_int_equal(rig_pairs(r), 1);
+	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci) && !ci.paired;)
+		from = ci.id + 1;
+	return ci;
+}
+
+/* PSNs have matched: that is a hint. What the peer says of one of the two queue pairs, and another
+ * one, is worth more. */
+static void test_hint_gives_way(void **state)
+{
+	static const struct {
+		uint32_t lqpn, rqpn;
+	} told[] = {{0x11, 0x33}, {0x13, 0x22}};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+		struct report open = rig_open(5, 5, RIG_MTU);
+		struct rig *r;
+
+		rule.learn = LEARN_CM | LEARN_PSN;
+		r = rig_create(&small, &rule);
+		for (uint32_t psn = 0; psn < 8; psn++)
+			exchange(r, 0x11, 0x22, psn, psn + 1);
+		assert_int_equal(pair(r).learned_by, LEARNED_HINT);
+		exchange(r, 0x13, 0x33, 0x700, 1);
+		open.key.dqpn = told[i].lqpn;
+		open.lqpn = told[i].rqpn;
+		engine_rx_report(r->e, 0, &open, r->now);
+		assert_int_equal(r->rep[0].type, REPORT_ACCEPT);
+		assert_int_equal(pair(r).lqpn, told[i].lqpn);
+		assert_int_equal(pair(r).rqpn, told[i].rqpn);
+		assert_int_equal(pair(r).learned_by, LEARNED_PEER);
+		rig_destroy(r);
+	}
+}
+
 /* A packet passes byte for byte to the other port, nothing else happens, and @counter says why. */
 static __attribute__((format(printf, 4, 5))) void
 passes(struct rig *r, enum rig_host from, enum engine_counter counter, const char *fmt, ...)
@@ -337,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_same_psns),
 		cmocka_unit_test(test_contradiction),
 		cmocka_unit_test(test_copies_are_near),
+		cmocka_unit_test(test_hint_gives_way),
 		cmocka_unit_test(test_unknown_passes),
 		cmocka_unit_test(test_no_rule),
 		cmocka_unit_test(test_cm),

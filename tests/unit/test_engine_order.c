@@ -606,6 +606,44 @@ static void test_peer_restarts(void **state)
 	rig_destroy(r);
 }
 
+/* Whether the peer's record @seq of its log @log, of generation @gen, was taken. */
+static bool takes(struct rig *r, uint32_t log, uint32_t gen, uint32_t seq)
+{
+	struct report p = {.type = REPORT_ORDER,
+			   .by_opener = true,
+			   .lane = log,
+			   .gen = gen,
+			   .base = seq,
+			   .seq = seq,
+			   .norder = 1,
+			   .order[0] = {.lane = 1, .birth = 1, .psn = 1, .kind = ORDER_WAIT}};
+
+	rig_forget(r);
+	engine_rx_report(r->e, 0, &p, r->now);
+	rig_pass(r, RIG_MS);
+	assert_int_equal(r->nrep, 1);
+	assert_int_equal(r->rep[0].lane, log);
+	return r->rep[0].gen == gen && r->rep[0].seq == seq + 1;
+}
+
+/* Another process of the peer may count its generations from less on: what its former one said of
+ * any log is forgotten. */
+static void test_peer_counts_anew(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	static const uint32_t logs[] = {0, 1, ORDER_LOGS - 1};
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_true(takes(r, logs[i], 9, 100));
+	for (int i = 0; i < 3; i++)
+		assert_false(takes(r, logs[i], 3, 0));
+	engine_peer_event(r->e, 0, PEER_RESTARTED, r->now);
+	for (int i = 0; i < 3; i++)
+		assert_true(takes(r, logs[i], 3, 0));
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -624,6 +662,7 @@ int main(void)
 		cmocka_unit_test(test_before_start_waits),
 		cmocka_unit_test(test_one_chain),
 		cmocka_unit_test(test_peer_restarts),
+		cmocka_unit_test(test_peer_counts_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
