@@ -6,6 +6,8 @@
  * host.
  */
 #include "engine/core/core.h"
+#include "engine/reads/reads.h"
+#include "store/window.h"
 #include "tests/unit/engine_rig.h"
 
 #define HELD() rig_held(NULL, PEER_NONE, POLICY_EARLY, RIG_MTU)
@@ -513,6 +515,49 @@ static void test_gap_gets_room(void **state)
 	rig_destroy(r);
 }
 
+#define READ "0c 40ffff 00000011 80%06x 0000000000001000 00000007 00000100"
+#define ONLY "10 40ffff 00000022 00%06x 1f000006 61*256"
+
+/* An answer passes where there is no memory, and the WAN loses it. When there is memory again, and
+ * others far beyond it are kept, it is asked for again: it is kept, and sent until the opener has
+ * it. */
+static void test_lacked_far_behind(void **state)
+{
+	static uint32_t page[8 << 8]; /* 8 MiB */
+	const uint32_t beyond = 5 + WINDOW_SPAN / 2;
+	struct rig *r = acceptor();
+	struct flow *fl = flow_ref(r->e, rig_conn(r).id);
+	uint8_t data[FRAME_MAX];
+	uint32_t pages = 0;
+	char text[64];
+	struct frame f;
+
+	(void)state;
+	if (fl->lane.role != ROLE_ACCEPTOR)
+		fl = flow_partner(r->e, fl);
+	undone_watch(NULL); /* memory is taken by hand */
+	rig_rx(r, FAR, READ, 5);
+	while ((page[pages] = pool_page_get_first(r->e->pool, POOL_TRANSIT)) != POOL_NONE)
+		pages++;
+	rig_rx(r, NEAR, ONLY, 5);
+	assert_int_equal(reads_of(r->e, &fl->lane)->held.packets, 0);
+	while (pages)
+		pool_page_put(r->e->pool, page[--pages]);
+	snprintf(text, sizeof(text), ONLY, beyond);
+	assert_int_equal(frame_parse(data, rig_build(r, data, NEAR, text), &f), FRAME_OK);
+	resp_tx_add(r->e, fl, &f); /* not that many packets */
+	engine_tick(r->e, r->now);
+	rig_forget(r);
+	rig_rx(r, FAR, READ, 5);
+	rig_expect(r, PORT_LAN, READ, 5);
+	rig_rx(r, NEAR, ONLY, 5);
+	rig_expect(r, PORT_WAN, ONLY, 5);
+	rig_quiet(r);
+	rig_pass(r, 1000 * RIG_MS);
+	rig_expect(r, PORT_WAN, ONLY, 5);
+	rig_destroy(r);
+}
+
 /*
  * FAST-4: what disorder costs is bounded by holes. Every second packet comes; from some number on
  * the ones that would make another hole are refused and counted, those that close one are not; in
@@ -623,6 +668,7 @@ int main(void)
 		cmocka_unit_test(test_gap_gets_room),
 		cmocka_unit_test(test_hole_too_many_asked_again),
 		cmocka_unit_test(test_holes_bounded),
+		cmocka_unit_test(test_lacked_far_behind),
 		cmocka_unit_test(test_refuses_to_accept),
 		cmocka_unit_test(test_timer_of_long_round_trip),
 	};

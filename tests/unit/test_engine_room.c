@@ -6,6 +6,7 @@
  * from the WAN have taken all of it: the next that the host waits for gets through.
  */
 #include "engine/near/near.h"
+#include "engine/reads/reads.h"
 #include "store/window.h"
 #include "tests/unit/engine_rig.h"
 
@@ -262,6 +263,27 @@ static void test_opening_without_room(void **state)
 	rig_destroy(r);
 }
 
+/* A guess at the host's next READ may take all that is free, and no more. */
+static void test_guess_takes_the_rest(void **state)
+{
+	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
+	const struct flow *fl = flow_ref(r->e, r->open.lane);
+	uint64_t room = pool_room(r->e->pool, POOL_TRANSIT), most[2];
+
+	(void)state;
+	undone_watch(NULL); /* changed by hand */
+	for (uint32_t packets = 1; packets <= 2; packets++) {
+		r->e->reserved = room;
+		while (!fetch_fits(r->e, fl, packets))
+			r->e->reserved--;
+		most[packets - 1] = r->e->reserved;
+	}
+	assert_true(room - most[0] >= 1024);
+	assert_int_equal(most[0] - most[1], room - most[0]); /* a packet more takes as much again */
+	r->e->reserved = 0;
+	rig_destroy(r);
+}
+
 /* What a host sends beyond what it was told counts in whole pages. */
 static void test_window_pages(void **state)
 {
@@ -279,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_window_pages),
+		cmocka_unit_test(test_guess_takes_the_rest),
 		cmocka_unit_test(test_small_packets_share),
 		cmocka_unit_test(test_many_reads_where_writes_have_no_room),
 		cmocka_unit_test(test_damaged_leaves_nothing),

@@ -115,6 +115,27 @@ static void test_books_wrong(void **state)
 	}
 }
 
+/* So it is where the peer tells of that ACK: before anything else happens. */
+static void test_books_wrong_told(void **state)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	struct report p = r->open;
+
+	(void)state;
+	rig_rx(r, NEAR, SEND_ONLY("000006"));
+	undone_watch(NULL); /* changed by hand */
+	r->breaks = true;
+	lane_of(r)->held.packets++;
+	p.type = REPORT_PROGRESS;
+	p.seq = r->seq + 1;
+	p.cum = p.hi = p.una = p.una_msn = 7;
+	p.room = 1000;
+	p.credit = 0x1f;
+	engine_rx_report(r->e, 0, &p, r->now);
+	in_fault(r, "engine/core/custody.c");
+	rig_destroy(r);
+}
+
 /* A packet in custody is missing: nothing behind it is released as if it were there. */
 static void test_packet_missing(void **state)
 {
@@ -218,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_must_ends_process),
 		cmocka_unit_test(test_books_wrong),
+		cmocka_unit_test(test_books_wrong_told),
 		cmocka_unit_test(test_packet_missing),
 		cmocka_unit_test(test_ack_beyond),
 		cmocka_unit_test(test_marks),

@@ -733,6 +733,30 @@ static void nothing_arrived(void **state)
 	assert_true(r.pace > 1e9);
 }
 
+/* What overtook the sample before it, or left or came before that, is no news. */
+static void late_samples(void **state)
+{
+	const struct rate_sample s = {
+		.sent_at = 2000000, .sent = 20000, .got_at = 7000000, .got = 10000};
+	struct rate_sample late[] = {s, s, s, s}, next = s;
+	struct rate r;
+
+	(void)state;
+	rate_init(&r, 0, SHARE_FAIR);
+	rate_heard(&r, &s, 10000000, 12000000);
+	late[0].got_at++;
+	late[1].sent_at++;
+	late[2].sent_at++, late[2].got_at++, late[2].got--;
+	late[3].sent_at++, late[3].got_at++, late[3].sent--;
+	for (int i = 0; i < 4; i++) {
+		rate_heard(&r, &late[i], 10000000, 12000000);
+		assert_int_equal(r.count, 1);
+	}
+	next.sent_at++, next.got_at++;
+	rate_heard(&r, &next, 10000000, 12000000);
+	assert_int_equal(r.count, 2);
+}
+
 static void strange_samples(void **state)
 {
 	struct rate r;
@@ -781,6 +805,7 @@ int main(void)
 		cmocka_unit_test(link_changes),
 		cmocka_unit_test(little_to_send),
 		cmocka_unit_test(nothing_arrived),
+		cmocka_unit_test(late_samples),
 		cmocka_unit_test(strange_samples),
 		cmocka_unit_test(slow_box),
 		cmocka_unit_test(late_box),
