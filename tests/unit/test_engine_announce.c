@@ -58,6 +58,28 @@ static void test_asked_again_at_nak(void **state)
 	rig_destroy(s.r);
 }
 
+/* An ACK under the PSN of a READ of ours says nothing of it, and an RNR NAK neither: a responder
+ * answers a READ by its response. */
+static void test_own_read_acknowledged(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
+	uint32_t at;
+
+	(void)state;
+	prove(&s);
+	rig_forget(s.r);
+	tell(&s, 4);
+	at = asked(&s);
+	rig_forget(s.r);
+	rig_rx(s.r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", at, psn_add(s.msn, 1));
+	rig_rx(s.r, NEAR, "11 40ffff 00000022 00%06x 20 %06x", at, s.msn);
+	rig_quiet(s.r);
+	for (unsigned int i = 0; i < s.r->nrep; i++)
+		assert_int_equal(s.r->rep[i].refusal, 0);
+	assert_true(give(&s, at));
+	rig_destroy(s.r);
+}
+
 /* A READ of the target ends here, behind a completion. Returns the PSN of that completion near the
  * initiator. */
 static uint32_t absorb(struct storage *s)
@@ -601,6 +623,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answer_without_room),
 		cmocka_unit_test(test_asked_again_at_nak),
+		cmocka_unit_test(test_own_read_acknowledged),
 		cmocka_unit_test(test_ack_before_absorbed),
 		cmocka_unit_test(test_absorbed_again),
 		cmocka_unit_test(test_numbers_meet),

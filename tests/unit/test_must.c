@@ -237,14 +237,10 @@ static void test_in_fault_already(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_must_ends_process),
-		cmocka_unit_test(test_books_wrong),
-		cmocka_unit_test(test_books_wrong_told),
-		cmocka_unit_test(test_packet_missing),
-		cmocka_unit_test(test_ack_beyond),
-		cmocka_unit_test(test_marks),
-		cmocka_unit_test(test_opening_lets_go),
-		cmocka_unit_test(test_in_fault_already),
+		cmocka_unit_test(test_must_ends_process), cmocka_unit_test(test_books_wrong),
+		cmocka_unit_test(test_books_wrong_told),  cmocka_unit_test(test_packet_missing),
+		cmocka_unit_test(test_ack_beyond),	  cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_opening_lets_go),	  cmocka_unit_test(test_in_fault_already),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
