@@ -19,6 +19,23 @@ static void prove(struct storage *s)
 	answers(s, s->psn);
 }
 
+/* It is told once when READs ahead begin. */
+static void test_begin_told(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
+
+	(void)state;
+	prove(&s);
+	for (unsigned int id = 4; id < 6; id++) {
+		assert_int_equal(s.r->events[EVENT_ANNOUNCE], id > 4);
+		tell(&s, id);
+		assert_true(give(&s, asked(&s)));
+	}
+	assert_int_equal(s.r->events[EVENT_ANNOUNCE], 1);
+	assert_string_equal(rig_conn(s.r).lane[LANE_IN].announce.phase, "on");
+	rig_destroy(s.r);
+}
+
 /* Where READs of ours have gone to the initiator, too, it may not repeat an answer for the peer. So
  * one that finds no room has not come: it is not sent on, and is asked for again. */
 static void test_answer_without_room(void **state)
@@ -621,6 +638,7 @@ static void test_other_protocol(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_begin_told),
 		cmocka_unit_test(test_answer_without_room),
 		cmocka_unit_test(test_asked_again_at_nak),
 		cmocka_unit_test(test_own_read_acknowledged),

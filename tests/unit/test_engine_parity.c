@@ -348,6 +348,24 @@ static void test_two_missing(void **state)
 	rig_destroy(s.r);
 }
 
+/* The peer has answered a packet itself, and then its push comes late: that is not one packet more
+ * of the answer. */
+static void test_answered_already(void **state)
+{
+	struct storage s = begin();
+
+	(void)state;
+	lose(&s, 3, 9);
+	rig_rx(s.r, FAR, "0e 40ffff 00000011 00%06x | %02x*%u", s.own + 3, byte_of(3), RIG_MTU);
+	got(&s, 3, 9);
+	push(&s, 3);
+	got(&s, 9, 9);
+	push(&s, 9);
+	got(&s, 9, PACKETS);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.served, PACKETS - 1);
+	rig_destroy(s.r);
+}
+
 /* All is answered from what was pushed. Nothing is missing then, or the command is over, or was
  * never told. */
 static void test_of_no_use(void **state)
@@ -496,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_repaired),
 		cmocka_unit_test(test_not_proven),
 		cmocka_unit_test(test_two_missing),
+		cmocka_unit_test(test_answered_already),
 		cmocka_unit_test(test_of_no_use),
 		cmocka_unit_test(test_answer_before_ack),
 		cmocka_unit_test(test_twice_paid),
