@@ -733,6 +733,38 @@ static void nothing_arrived(void **state)
 	assert_true(r.pace > 1e9);
 }
 
+/* We send half of what the link carried, and its queue stands: it carries less. Where others fill
+ * it they may just have more of it, for we are slower: that is believed in part only, and not at
+ * all by who wants the most. */
+static void a_queue_that_stands(void **state)
+{
+	static const struct {
+		enum rate_share share;
+		bool yield;
+		double best;
+	} t[] = {{SHARE_FAIR, false, 0.5}, {SHARE_FAIR, true, 0.875}, {SHARE_MOST, true, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct rate_sample s = {.sent_at = 1000000000, .got_at = 1015000000};
+		struct rate r;
+
+		rate_init(&r, 0, t[i].share);
+		r.phase = RATE_DOWN;
+		r.pace = r.best = 1e9;
+		r.yield = t[i].yield;
+		r.least = 10000000;
+		r.least_at = s.got_at;
+		for (int ms = 0; ms < 100 && !r.rounds; ms++) {
+			s.sent_at += 1000000, s.got_at += 1000000;
+			s.sent += 500000, s.got += 500000;
+			rate_heard(&r, &s, 20000000, s.got_at + 5000000);
+		}
+		assert_int_equal(r.rounds, 1);
+		assert_true(fabs(r.best / 1e9 - t[i].best) < 0.01);
+	}
+}
+
 /* What overtook the sample before it, or left or came before that, is no news. */
 static void late_samples(void **state)
 {
@@ -805,6 +837,7 @@ int main(void)
 		cmocka_unit_test(link_changes),
 		cmocka_unit_test(little_to_send),
 		cmocka_unit_test(nothing_arrived),
+		cmocka_unit_test(a_queue_that_stands),
 		cmocka_unit_test(late_samples),
 		cmocka_unit_test(strange_samples),
 		cmocka_unit_test(slow_box),
