@@ -23,7 +23,8 @@ enum doctor_verdict {
  * struct doctor_look - what the daemon told, twice.
  * @now, @before: the answers to "port-show", "qp-show", ..., each as a member "port", "qp", ...
  *                @now has a member "ping", too, where doctor_silent() found a host: one object with
- *                its "address", for how long it was silent ("silent-ms"), whether it "answers", the
+ *                its "address", for how long it was silent ("silent-ms"), whether it "answers" or
+ *                this machine has "no-route", the
  *                longest packet that it answers ("carried") and that of hosts ("length"), bytes
  * @seconds:      between the two
  * @index:        their objects by kind and identity; doctor_walk() and doctor_host() make it

@@ -443,12 +443,10 @@ json_t *doctor_host(const struct doctor_look *look, const char *host)
 				      doctor_text(one, "note")),
 			   &f);
 	else if (!known)
-		doctor_add(
-			all, "pairs",
-			doctor_put(&f, DOCTOR_WRONG, "longhaul doctor",
-				   "no queue pair of %s is known: no RoCEv2 of it was taken here",
-				   host),
-			&f);
+		doctor_add(all, "pairs",
+			   doctor_put(&f, DOCTOR_WRONG, "start a transfer, then longhaul doctor",
+				      "no queue pair of %s is known here", host),
+			   &f);
 	for (size_t c = 0; c < sizeof(causes) / sizeof(causes[0]); c++)
 		if (!causes[c].rest || !any)
 			any |= add_cause(d, host, c, all);

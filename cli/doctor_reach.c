@@ -41,9 +41,15 @@ enum doctor_verdict doctor_reach(const struct doctor_look *d, struct doctor_find
 	if (!o)
 		return doctor_put(f, DOCTOR_OK, "", "no host here lets requests wait for long");
 	silent = doctor_shown("lane", "transit-oldest-ms", doctor_number(o, "silent-ms"));
+	snprintf(mend, sizeof(mend),
+		 "look at that host, at its routes, and at the way to it: ip route get %s", host);
+	if (json_is_true(json_object_get(o, "no-route")))
+		return doctor_put(f, DOCTOR_WRONG, mend,
+				  "host %s has not answered requests for %s; this machine has no "
+				  "route to it, and cannot ping it",
+				  host, silent);
 	if (!json_is_true(json_object_get(o, "answers")))
-		return doctor_put(f, DOCTOR_WRONG,
-				  "look at that host, and at the way to it: ip route get ADDRESS",
+		return doctor_put(f, DOCTOR_WRONG, mend,
 				  "host %s has not answered requests for %s, nor does it answer "
 				  "pings from here",
 				  host, silent);

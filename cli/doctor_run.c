@@ -118,9 +118,10 @@ static void ping_silent(json_t *now)
 	len = path_mtu + (strchr(host, ':') ? HEADERS6 : HEADERS4);
 	if (ping_host(host, len, &p))
 		json_object_set_new(now, "ping",
-				    json_pack("[{s:s, s:I, s:b, s:i, s:i}]", "address", host,
-					      "silent-ms", ms, "answers", p.answers, "carried",
-					      (int)p.carried, "length", (int)len));
+				    json_pack("[{s:s, s:I, s:b, s:b, s:i, s:i}]", "address", host,
+					      "silent-ms", ms, "answers", p.answers, "no-route",
+					      p.no_route, "carried", (int)p.carried, "length",
+					      (int)len));
 }
 
 static void print(const json_t *findings)

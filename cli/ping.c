@@ -6,6 +6,7 @@
 #include "cli/ping.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
@@ -137,6 +138,7 @@ bool ping_host(const char *address, unsigned int most, struct ping *out)
 
 	*out = (struct ping){0};
 	most = most < SHORT ? SHORT : most > MOST ? MOST : most;
+	errno = 0;
 	if (able && answers(&p, SHORT)) {
 		out->answers = true;
 		out->carried = answers(&p, most) ? most : SHORT;
@@ -149,6 +151,7 @@ bool ping_host(const char *address, unsigned int most, struct ping *out)
 				too_long = half;
 		}
 	}
+	out->no_route = !out->answers && (errno == ENETUNREACH || errno == EHOSTUNREACH);
 	if (p.fd >= 0)
 		close(p.fd);
 	return able;

@@ -10,10 +10,10 @@
 /**
  * struct ping - lengths in bytes, from the IP header on.
  * @answers: the host answers a short one; @carried: the longest that it answers, up to what was
- *           asked for
+ *           asked for; @no_route: this machine has no way to it
  */
 struct ping {
-	bool answers;
+	bool answers, no_route;
 	unsigned int carried;
 };
 

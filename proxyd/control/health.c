@@ -294,15 +294,16 @@ static void sample_signs(struct health *h, const struct view_source *src, uint64
 	}
 }
 
-/* Bytes that were sent since any have come. When nothing is sent any more that is over, too. */
-static uint64_t blocked(struct health_way *w, const struct link_count *c, uint64_t now)
+uint64_t health_blocked(struct health_way *w, const struct link_count *c, uint64_t now)
 {
-	if (c->sent != w->sent)
+	if (c->sent != w->sent) {
 		w->grew_at = now;
-	w->sent = c->sent;
+		w->before = c->sent < w->sent ? c->sent : w->sent; /* less: a session anew */
+		w->sent = c->sent;
+	}
 	if (c->got != w->base.got || c->sent < w->base.sent || now - w->grew_at >= MINUTE_NS)
 		w->base = *c;
-	return c->sent - w->base.sent;
+	return w->before > w->base.sent ? w->before - w->base.sent : 0;
 }
 
 static void sample_blocked(struct health *h, const struct view_source *src, unsigned int i,
@@ -313,8 +314,8 @@ static void sample_blocked(struct health *h, const struct view_source *src, unsi
 
 	if (!engine_link_info(src->engine, i, &k))
 		return;
-	p->blocked[0] = blocked(&h->way[i][0], &k.out, now);
-	p->blocked[1] = blocked(&h->way[i][1], &k.in, now);
+	p->blocked[0] = health_blocked(&h->way[i][0], &k.out, now);
+	p->blocked[1] = health_blocked(&h->way[i][1], &k.in, now);
 }
 
 static void sample_peers(struct health *h, const struct view_source *src, uint64_t now)

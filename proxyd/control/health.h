@@ -50,8 +50,8 @@ enum health_level {
 	  "look at the link: counters of its interfaces, its optics; and at longhaul status of "   \
 	  "the peer")                                                                              \
 	X(SILENT, "responder-silent", WARNING, 0, 10,                                              \
-	  "longhaul doctor at the appliance near these hosts says whether it is the host, a "      \
-	  "route, an MTU or a firewall; at responder-timeout their transfers fail")                \
+	  "longhaul doctor at the appliance on whose LAN side these hosts are says whether it is " \
+	  "the host, a route, an MTU or a firewall; at responder-timeout their transfers fail")    \
 	X(POOL, "pool", WARNING, 10, 30, "raise 'pool', or wan-rate if the link carries more")     \
 	X(DAEMON_LATE, "daemon-late", WARNING, 0, 30,                                              \
 	  "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit")                \
@@ -142,7 +142,7 @@ struct health_scan {
  * @cause:    why it is not up; @unsealed: it is up, but cannot seal, and a rule wants that
  * @mirror:   what its rules lack, or ours; "" if nothing
  * @reach:   packets that the link carries, to it and from it
- * @blocked: bytes of hosts sent to it, and from it, since any of them has come
+ * @blocked: bytes of hosts sent to it, and from it, since any of them has come, but for the latest
  * @mtu, @longest, @lan_down: of its ports, see struct proto_site; 0: not known
  */
 struct health_peer {
@@ -213,11 +213,16 @@ struct health_waiting {
 	uint64_t since;
 };
 
-/** struct health_way - one direction of a link: @base is how it was when the latest bytes came, or
- * @grew_at, when bytes were sent lately, is long ago. */
+/**
+ * struct health_way - one direction of a link.
+ * @base:    when the latest bytes came, or none had been sent for long
+ * @sent:    bytes by the latest METER; @before: by one before it. Packets may come a little later
+ *           than the METER that knows of them, so only the next one shows that they are missing.
+ * @grew_at: when @sent grew
+ */
 struct health_way {
 	struct link_count base;
-	uint64_t sent, grew_at;
+	uint64_t sent, before, grew_at;
 };
 
 /** struct health - all zero but @say at first. */
@@ -276,6 +281,10 @@ void health_peer_down(struct health *h, const struct view_source *src, unsigned 
 /** health_longest - packet that hosts send to @peer now, bytes from the IP header on; 0: not known.
  */
 uint16_t health_longest(const struct health *h, unsigned int peer);
+
+/** health_blocked - bytes that were sent that way since any have come, by @c, the latest comparison
+ * of both ends. When nothing is sent any more that is over, too. */
+uint64_t health_blocked(struct health_way *w, const struct link_count *c, uint64_t now_ns);
 
 /** health_narrow - whether that direction of a link drops what hosts send. */
 static inline bool health_narrow(const struct session_reach *r)

@@ -400,7 +400,7 @@ static void judge_conns(struct health *h, const struct window *w)
 	      c->fault, plural(c->fault));
 	judge(h, HEALTH_SILENT,
 	      ports_down(s) || narrow || lan_drops(h, w) ? FOLLOWS : bad_if(c->silent),
-	      "the far hosts of %u connection%s have not answered for up to %.0f s, such as %s",
+	      "the responders of %u connection%s have not answered for up to %.0f s, such as %s",
 	      c->silent, plural(c->silent), (double)c->silent_ns / SECOND_NS, c->silent_name);
 	judge(h, HEALTH_HALF_KNOWN, blocked ? FOLLOWS : bad_if(c->half),
 	      "the partner of %u queue pair%s in use is not known, such as %s", c->half,
@@ -470,8 +470,9 @@ static void judge_blocked(struct health *h, unsigned int i, const struct health_
 	const char *name = p->name ? p->name : "";
 
 	judge(h, i,
-	      link_narrow(h) || h->alarm[HEALTH_PORT_MTU].raised ? FOLLOWS
-								 : bad_if(p->up && (in || out)),
+	      link_narrow(h) || h->alarm[HEALTH_PORT_MTU].raised || p->mirror.text[0]
+		      ? FOLLOWS
+		      : bad_if(p->up && (in || out)),
 	      "of %" PRIu64 " bytes that hosts have sent %s peer %s none came (UDP port 4791), "
 	      "although the datagrams of longhauld do: a firewall drops them, or they take a way "
 	      "past an appliance",

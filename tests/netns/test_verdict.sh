@@ -35,6 +35,12 @@ soon()
 	[ $ms -le "$limit" ] || grep -qE 'alarm (daemon|peer)-late' "$LAB"/gw-[ab].err
 }
 
+over() # ALARM: at both ends
+{
+	await 30 jq_true a status 'all(.name != $n or .state == "ok")' --arg n "$1" &&
+	await 30 jq_true b status 'all(.name != $n or .state == "ok")' --arg n "$1"
+}
+
 calm() # nothing is raised
 {
 	await 90 alarm a && await 90 alarm b
@@ -166,7 +172,7 @@ firewall() # FROM before or amid
 	jq_true "$1" status 'any(.name == "link-blocked" and (.mend | contains("open UDP port 4791 in all firewalls")))' || status=1
 	wan_stop
 	wan_start --delay-ms 10
-	done_with "wall-$1-$2" && calm && [ $status = 0 ]
+	done_with "wall-$1-$2" && over link-blocked && [ $status = 0 ]
 }
 
 # What waits behind a lost packet does not wait for a host: when the link is cut then, nobody blames hosts.
@@ -183,7 +189,7 @@ cut_amid_loss()
 	signal wan CONT
 	wan_stop
 	wan_start --delay-ms 10
-	done_with holes && calm && [ $status = 0 ]
+	done_with holes && over peer-down && [ $status = 0 ]
 }
 
 # A port is taken out of its bridge: what longhaul takes still crosses, so nothing else shows it before hosts ask by ARP
@@ -192,7 +198,7 @@ left_bridge()
 	ip -n $P-gb link set lan0 nomaster
 	soon 2900 alarm b port-alone "lan0 is in no bridge"
 	local status=$?
-	ip -n $P-gb link set lan0 master br0 && await 30 carrier && neighbours b && calm && [ $status = 0 ]
+	ip -n $P-gb link set lan0 master br0 && await 30 carrier && neighbours b && over port-alone && [ $status = 0 ]
 }
 
 host_mtu() # what is behind a port does not take what the hosts send

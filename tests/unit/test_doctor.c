@@ -540,6 +540,8 @@ static void test_reach(void **state)
 	json_decref(all);
 	set(now, "ping", 0, "answers", "false");
 	stops("hosts", "nor does it answer pings");
+	set(now, "ping", 0, "no-route", "true");
+	stops("hosts", "has no route to it");
 }
 
 int main(void)

@@ -738,6 +738,39 @@ static void test_link_blocked(void **state)
 	only(HEALTH_COUNT);
 }
 
+/* A METER may overtake the packets that it counts: only the next one shows that they are lost. */
+static void test_blocked(void **state)
+{
+	struct health_way w = {0};
+	struct link_count c = {.sent = 9000, .got = 9000};
+	uint64_t now = SECOND;
+
+	(void)state;
+	assert_int_equal(health_blocked(&w, &c, now), 0);
+	c.sent = 13154; /* the last packet before a silence is not counted there yet */
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(health_blocked(&w, &c, now += SECOND), 0);
+	c = (struct link_count){.sent = 17308, .got = 13154};
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 0);
+	c.sent = 20000;
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 0);
+	c.sent = 30000;
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 20000 - 17308);
+	c.sent = 40000;
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 30000 - 17308);
+	c.got = 13155;
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 0);
+	/* it is over, too, when nothing is sent for a minute, and when both count anew */
+	c.sent = 50000;
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 0);
+	c.sent = 60000;
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 50000 - 40000);
+	assert_int_equal(health_blocked(&w, &c, now += 59 * SECOND), 50000 - 40000);
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 0);
+	c = (struct link_count){0};
+	assert_int_equal(health_blocked(&w, &c, now += SECOND), 0);
+}
+
 static void test_port_alone(void **state)
 {
 	(void)state;
@@ -776,6 +809,7 @@ int main(void)
 		TEST(test_unsealed_peer),
 		TEST(test_reach),
 		TEST(test_link_blocked),
+		TEST(test_blocked),
 		TEST(test_port_alone),
 	};
 
