@@ -470,7 +470,8 @@ static void judge_blocked(struct health *h, unsigned int i, const struct health_
 	const char *name = p->name ? p->name : "";
 
 	judge(h, i,
-	      link_narrow(h) || h->alarm[HEALTH_PORT_MTU].raised || p->mirror.text[0]
+	      link_narrow(h) || h->alarm[HEALTH_PORT_MTU].raised || p->mirror.text[0] ||
+			      link_cut(&h->sample)
 		      ? FOLLOWS
 		      : bad_if(p->up && (in || out)),
 	      "of %" PRIu64 " bytes that hosts have sent %s peer %s none came (UDP port 4791), "
