@@ -83,12 +83,15 @@ bare() # NAME ARGUMENT...: the bridge alone carries it
 	transfer "$name" a --op write --count 200 --mtu 4096 "$@" && intact "$name"
 }
 
-carried() # NAME
+answered() # by the appliance near the requester
+{
+	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' --argjson q $((${qpn[a]}))
+}
+
+carried() # NAME: a transfer that lasts until it is held, however long that takes
 {
 	next_qpns
-	transfer "$1" a --op write --count 600 --mtu 4096 && intact "$1" &&
-	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' \
-		--argjson q $((${qpn[a]}))
+	transfer_until answered "$1" a --op write --mtu 4096 && intact "$1"
 }
 
 lab_up

@@ -178,6 +178,7 @@ cut_amid_loss()
 {
 	local status=0
 
+	calm || return # doctor stops at what is left of the rows before
 	wan_stop
 	wan_start --delay-ms 10 --loss 0.1
 	at_work holes && more holes-req 300 || status=1
