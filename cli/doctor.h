@@ -24,8 +24,8 @@ enum doctor_verdict {
  * @now, @before: the answers to "port-show", "qp-show", ..., each as a member "port", "qp", ...
  *                @now has a member "ping", too, where doctor_silent() found a host: one object with
  *                its "address", for how long it was silent ("silent-ms"), whether it "answers" or
- *                this machine has "no-route", the
- *                longest packet that it answers ("carried") and that of hosts ("length"), bytes
+ *                this machine has "no-route", the longest packet that it answers ("carried") and
+ *                that of hosts ("length"), bytes
  * @seconds:      between the two
  * @index:        their objects by kind and identity; doctor_walk() and doctor_host() make it
  */
@@ -114,8 +114,10 @@ enum doctor_verdict doctor_frames(const struct doctor_look *d, struct doctor_fin
 enum doctor_verdict doctor_reach(const struct doctor_look *d, struct doctor_finding *f);
 
 /** doctor_silent - the lane of @lanes whose responder, behind this appliance, has not answered for
- * longest, and for long; @host, @path_mtu: of it. Returns for how long, ms, 0: there is none. */
-json_int_t doctor_silent(const json_t *lanes, const char **host, unsigned int *path_mtu);
+ * longest, and for long. @of: of that host alone, or NULL; @host, @path_mtu: what was found.
+ * Returns for how long, ms, 0: there is none. */
+json_int_t doctor_silent(const json_t *lanes, const char *of, const char **host,
+			 unsigned int *path_mtu);
 
 /** doctor_add - append a finding to @all. */
 void doctor_add(json_t *all, const char *check, enum doctor_verdict v,

@@ -267,7 +267,9 @@ static bool answers_late(const struct host_lane *l, struct doctor_finding *f)
 
 	if (ms < LATE_MS)
 		return false;
-	if (doctor_reach(l->d, f) == DOCTOR_WRONG)
+	if (!strcmp(doctor_text(json_array_get(doctor_list(l->d->now, "ping"), 0), "address"),
+		    doctor_text(l->lane, "lan-ip")) &&
+	    doctor_reach(l->d, f) == DOCTOR_WRONG)
 		return true;
 	doctor_put(f, DOCTOR_WRONG,
 		   "look at the responder, its LAN (ip -s link), and MTUs of routers before it",

@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "cli/doctor.h"
+#include "cli/ping.h"
 
 #define SILENT_MS 2000
-#define CLOSE	  8 /* bytes, as ping.c finds it */
 
-json_int_t doctor_silent(const json_t *lanes, const char **host, unsigned int *path_mtu)
+json_int_t doctor_silent(const json_t *lanes, const char *of, const char **host,
+			 unsigned int *path_mtu)
 {
 	json_int_t most = 0;
 	const json_t *o;
@@ -21,7 +22,8 @@ json_int_t doctor_silent(const json_t *lanes, const char **host, unsigned int *p
 
 		/* what waits behind a missing packet has not been given to the host yet */
 		if (ms < SILENT_MS || ms <= most || !doctor_number(o, "path-mtu") ||
-		    doctor_number(o, "una") == doctor_number(o, "epsn"))
+		    doctor_number(o, "una") == doctor_number(o, "epsn") ||
+		    (of && strcmp(doctor_text(o, "lan-ip"), of)))
 			continue;
 		most = ms;
 		*host = doctor_text(o, "lan-ip");
@@ -53,7 +55,7 @@ enum doctor_verdict doctor_reach(const struct doctor_look *d, struct doctor_find
 				  "host %s has not answered requests for %s, nor does it answer "
 				  "pings from here",
 				  host, silent);
-	if (carried + CLOSE >= length)
+	if (carried + PING_CLOSE >= length)
 		return doctor_put(
 			f, DOCTOR_WRONG,
 			"its answers must come through here, not past this appliance "
@@ -62,7 +64,7 @@ enum doctor_verdict doctor_reach(const struct doctor_look *d, struct doctor_find
 			"host %s has not answered requests for %s, although it answers "
 			"pings of %lld bytes",
 			host, silent, (long long)carried);
-	while (fits < 2048 && (json_int_t)fits * 2 + length % 256 <= carried + CLOSE)
+	while (fits < 2048 && (json_int_t)fits * 2 + length % 256 <= carried + PING_CLOSE)
 		fits *= 2;
 	snprintf(mend, sizeof(mend),
 		 "raise the MTU of all routers and ports between here and there to %lld, or lower "

@@ -105,12 +105,12 @@ static bool look_twice(const struct options *opt, bool host, json_t **before, js
 	return *now != NULL;
 }
 
-/* Ping the host that does not answer. */
-static void ping_silent(json_t *now)
+/* Ping the host that does not answer; @of: only that one, or NULL. */
+static void ping_silent(json_t *now, const char *of)
 {
 	const char *host;
 	unsigned int path_mtu, len;
-	json_int_t ms = doctor_silent(doctor_list(now, "lane"), &host, &path_mtu);
+	json_int_t ms = doctor_silent(doctor_list(now, "lane"), of, &host, &path_mtu);
 	struct ping p;
 
 	if (!ms)
@@ -200,7 +200,7 @@ int run_doctor(const struct command *cmd, const struct options *opt, int argc, c
 		return NOT_ASKED;
 	}
 	if (look_twice(opt, host != NULL, &before, &now, err, sizeof(err))) {
-		ping_silent(now);
+		ping_silent(now, host);
 		d = (struct doctor_look){
 			.now = now,
 			.before = before,

@@ -22,7 +22,6 @@
 #define WAIT_MS 250
 #define SHORT	84u
 #define MOST	9000u
-#define CLOSE	8u /* bytes that do not matter */
 
 /**
  * struct pinger
@@ -142,7 +141,7 @@ bool ping_host(const char *address, unsigned int most, struct ping *out)
 	if (able && answers(&p, SHORT)) {
 		out->answers = true;
 		out->carried = answers(&p, most) ? most : SHORT;
-		for (too_long = most; too_long - out->carried > CLOSE;) {
+		for (too_long = most; too_long - out->carried > PING_CLOSE;) {
 			unsigned int half = (out->carried + too_long) / 2;
 
 			if (answers(&p, half))

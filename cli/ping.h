@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Echo requests (ICMP) that nobody on the way may fragment: which length reaches a host.
+ * Find the longest packet that reaches a host, by ICMP echo requests with fragmentation forbidden.
  */
 #ifndef LONGHAUL_CLI_PING_H
 #define LONGHAUL_CLI_PING_H
 
 #include <stdbool.h>
+
+/* How closely the length is found, bytes. */
+#define PING_CLOSE 8
 
 /**
  * struct ping - lengths in bytes, from the IP header on.

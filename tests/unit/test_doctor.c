@@ -510,14 +510,15 @@ static void test_reach(void **state)
 
 	(void)state;
 	set(now, "lane", 1, "transit-oldest-ms", "1999");
-	assert_int_equal(doctor_silent(doctor_list(now, "lane"), &host, &path_mtu), 0);
+	assert_int_equal(doctor_silent(doctor_list(now, "lane"), NULL, &host, &path_mtu), 0);
 	set(now, "lane", 1, "transit-oldest-ms", "7000");
 	set(now, "lane", 1, "una", "5");
 	set(now, "lane", 1, "epsn", "5"); /* what waits does so for the link */
-	assert_int_equal(doctor_silent(doctor_list(now, "lane"), &host, &path_mtu), 0);
+	assert_int_equal(doctor_silent(doctor_list(now, "lane"), NULL, &host, &path_mtu), 0);
 	set(now, "lane", 1, "epsn", "6");
-	assert_int_equal(doctor_silent(doctor_list(now, "lane"), &host, &path_mtu), 7000);
+	assert_int_equal(doctor_silent(doctor_list(now, "lane"), NULL, &host, &path_mtu), 7000);
 	assert_string_equal(host, "10.1.0.5");
+	assert_int_equal(doctor_silent(doctor_list(now, "lane"), "10.2.0.7", &host, &path_mtu), 0);
 	assert_int_equal(path_mtu, 4096);
 	all = doctor_walk(&d);
 	assert_finding(all, "hosts", "ok", "no host here");
@@ -538,6 +539,11 @@ static void test_reach(void **state)
 	all = doctor_host(&d, "10.1.0.5");
 	assert_finding(all, "answers", "wrong", "although it answers pings");
 	json_decref(all);
+	set(now, "ping", 0, "address", "'10.1.0.6'"); /* another host is no cause */
+	all = doctor_host(&d, "10.1.0.5");
+	assert_finding(all, "answers", "wrong", "wait here for the responder");
+	json_decref(all);
+	set(now, "ping", 0, "address", "'10.1.0.5'");
 	set(now, "ping", 0, "answers", "false");
 	stops("hosts", "nor does it answer pings");
 	set(now, "ping", 0, "no-route", "true");
