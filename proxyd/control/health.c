@@ -298,7 +298,8 @@ uint64_t health_blocked(struct health_way *w, const struct link_count *c, uint64
 {
 	if (c->sent != w->sent) {
 		w->grew_at = now;
-		w->before = c->sent < w->sent ? c->sent : w->sent; /* less: a session anew */
+		/* in a new session the count begins at 0 */
+		w->before = c->sent < w->sent ? c->sent : w->sent;
 		w->sent = c->sent;
 	}
 	if (c->got != w->base.got || c->sent < w->base.sent || now - w->grew_at >= MINUTE_NS)

@@ -29,7 +29,7 @@
 #define TABLE_HIGH	0.85
 /* Packets without a seal in HEALTH_PAST seconds: a few may have been under way as a lane ended. */
 #define UNSEALED_MANY	10u
-/* More than a few lost packets that nobody repeats. */
+/* Bytes. A few lost packets that their host does not send again are less. */
 #define BLOCKED_MANY	512u
 /* Silence: heartbeats are 50 ms apart, those of older versions 250 ms. */
 #define PEER_LATE_NS	(600 * MS_NS)

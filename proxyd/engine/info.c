@@ -247,7 +247,7 @@ bool engine_link_info(const struct engine *e, unsigned int peer, struct link_inf
 		.got = k->got,
 		.marked = k->marked,
 		.out = k->out,
-		.in = k->in,
+		.in = {k->heard.echo_sent, k->heard.got},
 		.pace = e->cfg.wan_auto ? rate_pace(&k->rate) : e->cfg.wan_rate,
 		.delivered = (uint64_t)k->rate.delivered,
 		.queue_ns = rate_queue_ns(&k->rate),

@@ -121,7 +121,7 @@ void meter_forget(struct engine *e, unsigned int peer)
 	struct wan_link *k = link_at(e, peer);
 
 	memset(&k->heard, 0, sizeof(k->heard));
-	k->out = k->in = (struct link_count){0};
+	k->out = (struct link_count){0};
 	k->heard_at = k->told_heard = 0;
 	rate_forget(link_rate(e, peer));
 }
@@ -173,7 +173,6 @@ void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
 		.marked = k->marked,
 	};
 	k->heard_at = e->now;
-	k->in = (struct link_count){.sent = m->sent, .got = k->got};
 	k->out = (struct link_count){.sent = m->echo_sent, .got = m->got};
 	heard_by_box(e, &k->heard);
 	held += (uint64_t)m->waited_us * NSEC_PER_USEC + e->box.waited_ns;

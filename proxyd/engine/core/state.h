@@ -119,7 +119,7 @@ struct run_queue {
  * @heard:  what the next METER echoes; @heard_at: 0 when there is nothing
  * @told_at, @told_sent, @told_got: of the latest METER sent; @told_heard: how much of the peer's it
  *          knew of
- * @out, @in: what the latest METER heard compares
+ * @out:    to the peer, as the latest METER heard compares
  * @noted:  number of the batch in which all of that was noted (link_at())
  * @rate_noted: and what is from @rate on, which is large and changes with METERs only (link_rate())
  */
@@ -131,7 +131,7 @@ struct wan_link {
 	uint64_t sent, got, packets, marked;
 	struct meter heard;
 	uint64_t heard_at, told_at, told_sent, told_got, told_heard;
-	struct link_count out, in;
+	struct link_count out;
 	struct rate rate;
 	uint32_t rate_noted;
 };
