@@ -8,9 +8,12 @@
 #include "engine/core/roles.h"
 #include "wire/must.h"
 
-/* Reports go out at once when urgent or when much has happened, else after a short while. */
+/* Reports go out at once when urgent or when much has happened, else after a short while, and a
+ * longer one under load. What a host waits for is urgent. */
 #define REPORT_NS	 (200 * NSEC_PER_USEC)
-#define REPORT_PACKETS	 32u
+#define REPORT_BULK_NS	 (500 * NSEC_PER_USEC)
+#define FEW		 8u
+#define REPORT_PACKETS	 128u
 /* While something is missing they are repeated after this, doubled each time, so many times. */
 #define REPEAT_NS	 (500 * NSEC_PER_USEC)
 #define REPEAT_DOUBLINGS 7u
@@ -121,12 +124,18 @@ static uint64_t repeat_at(const struct report_clock *c)
 	return c->last + (REPEAT_NS << c->repeats);
 }
 
+/* How long a report that is due, and not urgent, waits for more to tell. */
+static uint64_t wait_ns(const struct report_clock *c)
+{
+	return c->count < FEW ? REPORT_NS : REPORT_BULK_NS;
+}
+
 bool report_now(const struct engine *e, struct gaps *g)
 {
 	struct report_clock *c = &g->clock;
 
 	if (c->due)
-		return c->urgent || c->count >= REPORT_PACKETS || e->now - c->last >= REPORT_NS;
+		return c->urgent || c->count >= REPORT_PACKETS || e->now - c->last >= wait_ns(c);
 	if (g->holes == POOL_NONE || e->now < repeat_at(c))
 		return false;
 	c->repeats += c->repeats < REPEAT_DOUBLINGS;
@@ -136,7 +145,7 @@ bool report_now(const struct engine *e, struct gaps *g)
 uint64_t report_next(const struct gaps *g)
 {
 	if (g->clock.due)
-		return g->clock.last + REPORT_NS;
+		return g->clock.last + wait_ns(&g->clock);
 	return g->holes != POOL_NONE ? repeat_at(&g->clock) : 0;
 }
 

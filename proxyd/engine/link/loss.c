@@ -21,7 +21,7 @@
 #define LATE_MAX_US	0xffffffu
 /* How long the peer's reports wait at most for more to tell, see core/due.c. */
 #define REPORT_WAIT_US	500u
-/* A packet is overdue so much later than a round trip at least (the peer's reports wait 200 us). */
+/* A packet is overdue so much later than a round trip at least (the peer's reports wait). */
 #define TAIL_MIN_US	2000u
 /* More holes than that are not the last of a burst, but a link that is full. */
 #define LAST_HOLES	32u

@@ -10,9 +10,9 @@
  *
  * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes
  * or when a duplicate arrives (the opener does not know then that the packet had arrived),
- * otherwise every REPORT_PACKETS packets or REPORT_NS. While something is missing the report is
- * repeated, at growing intervals, since time alone makes a missing packet a lost one and reports
- * get lost too; see core/due.c. Reports show holes in turn if not all fit.
+ * otherwise after a while. While something is missing the report is repeated, at growing intervals,
+ * since time alone makes a missing packet a lost one and reports get lost too; see core/due.c.
+ * Reports show holes in turn if not all fit.
  *
  * Requests below the handover PSN, and duplicate READs of a host, pass to the responder.
  */
