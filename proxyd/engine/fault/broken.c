@@ -77,15 +77,6 @@ static void probe(struct engine *e, struct flow *fl)
 	fault_arm(e, fl, wait);
 }
 
-/* Nothing that the far host asks under other numbers can be done here any more. */
-static void unstrand(struct engine *e, struct flow *fl)
-{
-	struct flow *back = flow_partner(e, fl);
-
-	if (back)
-		back->stranded = false;
-}
-
 /* Its responder is in error, and with it the QP. */
 static void broke(struct engine *e, struct flow *fl)
 {
@@ -94,7 +85,6 @@ static void broke(struct engine *e, struct flow *fl)
 	COUNT(e, FAULT_BROKEN);
 	l->fault.broken = true;
 	l->fault.alive = false;
-	unstrand(e, fl);
 	over_begin(e, fl);
 }
 
@@ -108,7 +98,6 @@ static void gone(struct engine *e, struct flow *fl)
 		lane_lost(e, fl, l->fault.packets, l->fault.bytes, true);
 	l->fault.gone = true;
 	l->fault.alive = false;
-	unstrand(e, fl);
 	over_begin(e, fl);
 }
 

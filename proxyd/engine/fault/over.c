@@ -59,11 +59,19 @@ void fault_lives(struct engine *e, struct flow *fl)
 		lane_guard(e, fl);
 }
 
+/* It was seen to fail, or its host answers and it does not. */
+static bool failed(const struct lane *l)
+{
+	return l->fault.broken || l->fault.gone;
+}
+
 /* The lane ends: no application is left that could be told. */
 static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct flow *back = flow_partner(e, fl);
 
+	if (back && failed(&fl->lane)) /* nobody understands its numbers, nor will */
+		back->stranded = false;
 	lane_close(e, fl, why, false);
 	/* its opener may be gone, or it does not know yet */
 	if (back && back->lane.role == ROLE_ACCEPTOR && back->lane.refusal)
@@ -116,12 +124,6 @@ static bool others_now(const struct lane *l)
 	if (l->fault.renumbers)
 		return l->fault.alive && l->fault.mute >= MUTE_RENUMBERS;
 	return l->fault.other || (l->fault.alive && l->fault.mute >= MUTE_MAX);
-}
-
-/* It was seen to fail, or its host answers and it does not. */
-static bool failed(const struct lane *l)
-{
-	return l->fault.broken || l->fault.gone;
 }
 
 static bool silent_since_broken(const struct lane *l)
