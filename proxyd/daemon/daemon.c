@@ -29,6 +29,10 @@
 #define RX_BUDGET   128 /* frames per socket and round */
 #define PEER_BUDGET 64	/* datagrams per round */
 #define ROUNDS	    8	/* per turn */
+/* After a turn with so many frames the next ones gather for so long. This process is often faster
+ * than what feeds it, and would be woken for a few frames each time. */
+#define BUSY_FRAMES 8u
+#define REST_NS	    30000ull
 #define HOUSE_NS    50000000ull
 #define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process did not run */
 #define OLD_NS	    1000000000ull  /* what waited so long for this process is dropped */
@@ -362,7 +366,8 @@ static void drop_old(struct daemon *d)
 static uint64_t one_round(struct daemon *d)
 {
 	uint64_t deadline, t;
-	bool waiting = false, more = false, moved;
+	bool waiting = false, more = false;
+	unsigned int moved;
 
 	daemon_clock(d);
 	if (d->stood_long)
@@ -373,7 +378,8 @@ static uint64_t one_round(struct daemon *d)
 	/* datagrams first: an OPEN must not be read after the frames that it explains */
 	if (d->session && look_for_datagrams(d))
 		more = read_datagrams(d);
-	moved = afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
+	moved = afxdp_rx(d->port, RX_BUDGET, on_frame, d);
+	d->frames += moved;
 	/* its events for the engine belong to this batch */
 	if (d->session && d->now >= session_deadline(d->session))
 		session_tick(d->session, d->now);
@@ -410,11 +416,14 @@ static uint64_t work(void *ctx)
 	uint64_t deadline = 0, silent;
 
 	d->turns++;
+	d->frames = 0;
 	for (int i = 0; i < ROUNDS && d->phase != STOPPED; i++) {
 		deadline = one_round(d);
 		if (deadline > d->now)
 			break;
 	}
+	if (d->frames >= BUSY_FRAMES)
+		loop_rest(d->loop, REST_NS);
 	if (d->phase != HUSHED)
 		return deadline;
 	silent = daemon_hushed(d);

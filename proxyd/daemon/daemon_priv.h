@@ -40,6 +40,7 @@ enum phase {
  * @boots_known: the file has the peers' epochs that the engine was told; @boot_told: these, 0: none
  * @opened, @metered: the engine sent an OPEN, a METER in this round
  * @look_at:     when to look for datagrams, unless the loop tells of some before
+ * @frames:      that came in this turn
  */
 struct daemon {
 	struct config *cfg;
@@ -58,6 +59,7 @@ struct daemon {
 	struct session *session;
 	struct control *control;
 	struct loop *loop;
+	unsigned int frames;
 	struct view_source view;
 	struct event_log events;
 	enum phase phase;

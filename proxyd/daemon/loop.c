@@ -10,12 +10,14 @@
 #include <errno.h>
 #include <ev.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LOOP_FDS     160
 #define LOOP_SIGNALS 8
+#define SLACK_NS     1000ul
 
 struct fd_watch {
 	ev_io io;
@@ -36,6 +38,7 @@ struct loop {
 	ev_idle idle;
 	ev_io timer;
 	uint64_t armed; /* what the timerfd is set to, LOOP_NEVER when it is not */
+	uint64_t rest;	/* loop_rest() of this turn */
 	loop_work_fn work;
 	void *ctx;
 	bool stop;
@@ -77,6 +80,19 @@ static void on_timer(struct ev_loop *ev, ev_io *w, int events)
 		l->armed = LOOP_NEVER;
 }
 
+/* Nothing wakes it. A signal ends it early, which does no harm. */
+static void rest(struct loop *l, uint64_t when)
+{
+	uint64_t now = loop_now(), ns = l->rest;
+	struct timespec ts = {0};
+
+	l->rest = 0;
+	if (when <= now)
+		return;
+	ts.tv_nsec = (long)(when - now < ns ? when - now : ns);
+	nanosleep(&ts, NULL);
+}
+
 static void on_prepare(struct ev_loop *ev, ev_prepare *w, int events)
 {
 	struct loop *l = w->data;
@@ -87,10 +103,13 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int events)
 		return;
 	when = l->work(l->ctx);
 	if (l->stop || when <= loop_now()) {
+		l->rest = 0;
 		ev_idle_start(ev, &l->idle);
 		return;
 	}
 	ev_idle_stop(ev, &l->idle);
+	if (l->rest)
+		rest(l, when);
 	arm(l, when);
 }
 
@@ -137,6 +156,8 @@ struct loop *loop_create(void)
 		free(l);
 		return NULL;
 	}
+	/* a rest is shorter than what the kernel may add to it by default, 50 us */
+	(void)prctl(PR_SET_TIMERSLACK, SLACK_NS, 0, 0, 0);
 	l->armed = LOOP_NEVER;
 	l->prepare.data = l->timer.data = l;
 	ev_prepare_init(&l->prepare, on_prepare);
@@ -210,6 +231,11 @@ void loop_run(struct loop *l, loop_work_fn work, void *ctx)
 		ev_run(l->ev, EVRUN_ONCE);
 	ev_prepare_stop(l->ev, &l->prepare);
 	ev_idle_stop(l->ev, &l->idle);
+}
+
+void loop_rest(struct loop *l, uint64_t ns)
+{
+	l->rest = ns;
 }
 
 void loop_stop(struct loop *l)

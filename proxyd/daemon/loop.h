@@ -40,6 +40,10 @@ int loop_on_signal(struct loop *l, int signo, loop_signal_fn fn, void *ctx);
 void loop_run(struct loop *l, loop_work_fn work, void *ctx);
 void loop_stop(struct loop *l);
 
+/** loop_rest - from work: sleep @ns before the next turn, whatever becomes ready meanwhile, but not
+ * beyond what work returns. */
+void loop_rest(struct loop *l, uint64_t ns);
+
 /** loop_now - CLOCK_MONOTONIC in ns. */
 uint64_t loop_now(void);
 

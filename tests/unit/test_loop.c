@@ -20,7 +20,7 @@
 struct ctx {
 	struct loop *loop;
 	unsigned int turns, fds, signals, left;
-	uint64_t wait_ns, wanted, worst_late, early;
+	uint64_t wait_ns, wanted, worst_late, early, left_till;
 	int fd;
 };
 
@@ -158,6 +158,48 @@ static void test_wakes(void **state)
 	close(c.fd);
 }
 
+static uint64_t resting(void *arg)
+{
+	struct ctx *c = arg;
+	uint64_t one = 1, now = loop_now();
+
+	if (c->turns++) {
+		c->early += now < c->wanted;
+		c->left = (unsigned int)(now < c->left_till);
+		loop_stop(c->loop);
+		return LOOP_NEVER;
+	}
+	assert_int_equal(write(c->fd, &one, sizeof(one)), sizeof(one));
+	c->wanted = now + (c->wait_ns < 20000000 ? c->wait_ns : 20000000);
+	c->left_till = now + 20000000;
+	loop_rest(c->loop, 20000000);
+	return now + c->wait_ns;
+}
+
+/* A rest holds although a descriptor is ready, and ends where work wants the next turn. */
+static void test_rest(void **state)
+{
+	const uint64_t waits[] = {LOOP_NEVER / 2, 1000000};
+	uint64_t end = loop_now() + 30000000000u;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct ctx c = {.wait_ns = waits[i], .fd = eventfd(0, EFD_NONBLOCK)};
+
+		do { /* a busy machine may make any turn late */
+			c.turns = 0;
+			c.loop = loop_create();
+			assert_int_equal(loop_add_fd(c.loop, c.fd, on_fd, &c), 0);
+			loop_run(c.loop, resting, &c);
+			loop_destroy(c.loop);
+			assert_int_equal(c.turns, 2);
+			assert_int_equal(c.early, 0);
+		} while (i == 1 && !c.left && loop_now() < end);
+		assert_int_equal(c.left, i);
+		close(c.fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +207,7 @@ int main(void)
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_sleeps),
 		cmocka_unit_test(test_wakes),
+		cmocka_unit_test(test_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
