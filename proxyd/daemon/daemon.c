@@ -307,7 +307,7 @@ void daemon_on_datagrams(void *ctx, int fd)
  * WAN it is always made, as these may need what a datagram explains. */
 static bool look_for_datagrams(struct daemon *d)
 {
-	if (d->now < d->look_at && !afxdp_unread(d->port, STEER_WAN))
+	if (d->now < d->look_at && !afxdp_waits(d->port, STEER_WAN))
 		return false;
 	d->look_at = d->now + LOOK_NS;
 	return true;
@@ -338,7 +338,7 @@ static bool read_datagrams(struct daemon *d)
 /* Whether frames wait to be read. Later ones wake the loop. */
 static bool unread(const struct daemon *d)
 {
-	return afxdp_unread(d->port, STEER_LAN) || afxdp_unread(d->port, STEER_WAN);
+	return afxdp_waits(d->port, STEER_LAN) || afxdp_waits(d->port, STEER_WAN);
 }
 
 static void on_old(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)

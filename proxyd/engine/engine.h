@@ -243,7 +243,7 @@ void engine_rx_soon(struct engine *e, const uint8_t *data, uint32_t len);
 
 /**
  * struct engine_box - how late this process reads what has arrived.
- * @unread:    bytes, at most, in the receive rings of the WAN port
+ * @unread:    bytes in the receive rings of the WAN port
  * @early:     bytes of that port that the engine was given since all datagrams of peers were last
  *             read: a report that is read now may have arrived before them
  * @overrun:   frames that those rings have lost so far

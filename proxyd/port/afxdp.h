@@ -144,7 +144,10 @@ void afxdp_soon(struct afxdp *x, port_soon_fn fn, void *ctx);
 /** afxdp_rx - hand over up to @budget frames per socket; returns how many. Never blocks. */
 unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx);
 
-/** afxdp_unread - bytes at most that wait in the receive rings of that side. */
+/** afxdp_waits - whether frames wait in the receive rings of that side. */
+bool afxdp_waits(const struct afxdp *x, enum steer_side side);
+
+/** afxdp_unread - bytes of the frames that wait there. */
 uint64_t afxdp_unread(const struct afxdp *x, enum steer_side side);
 
 /** afxdp_wan_read - bytes that afxdp_rx() has handed over of the WAN side, so far. */

@@ -218,20 +218,40 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 	return frames;
 }
 
+/* How many descriptors wait in this ring. */
+static uint32_t waiting(const struct xsk_ring_cons *r)
+{
+	return __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - *r->consumer;
+}
+
+bool afxdp_waits(const struct afxdp *x, enum steer_side side)
+{
+	port_each (x, p) {
+		for (unsigned int i = 0; x->port[p].side == side && i < x->port[p].nq; i++)
+			if (waiting(&x->port[p].q[i].rx))
+				return true;
+	}
+	return false;
+}
+
+static uint64_t bytes_waiting(const struct xsk_ring_cons *r)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0, n = waiting(r); i < n && i < r->size; i++)
+		bytes += xsk_ring_cons__rx_desc(r, *r->consumer + i)->len;
+	return bytes;
+}
+
 uint64_t afxdp_unread(const struct afxdp *x, enum steer_side side)
 {
-	uint64_t n = 0;
+	uint64_t bytes = 0;
 
 	port_each (x, p) {
-		if (x->port[p].side != side)
-			continue;
-		for (unsigned int i = 0; i < x->port[p].nq; i++) {
-			const struct xsk_ring_cons *r = &x->port[p].q[i].rx;
-
-			n += __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - *r->consumer;
-		}
+		for (unsigned int i = 0; x->port[p].side == side && i < x->port[p].nq; i++)
+			bytes += bytes_waiting(&x->port[p].q[i].rx);
 	}
-	return n * AFXDP_CHUNK;
+	return bytes;
 }
 
 uint64_t afxdp_wan_read(const struct afxdp *x)

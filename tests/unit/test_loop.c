@@ -203,10 +203,8 @@ static void test_rest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_sleeps),
-		cmocka_unit_test(test_wakes),
+		cmocka_unit_test(test_busy),   cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_sleeps), cmocka_unit_test(test_wakes),
 		cmocka_unit_test(test_rest),
 	};
 

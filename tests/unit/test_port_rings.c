@@ -191,6 +191,27 @@ static void test_late_release(void **state)
 	all_there();
 }
 
+/* What waits is counted in bytes of frames, whatever chunks they take, and without reading it. */
+static void test_unread(void **state)
+{
+	(void)state;
+	assert_false(afxdp_waits(&k.x, STEER_LAN));
+	for (uint32_t n = 1; n <= CHUNKS; n++) {
+		assert_true(kernel_rx());
+		assert_true(afxdp_waits(&k.x, STEER_LAN));
+		assert_int_equal(afxdp_unread(&k.x, STEER_LAN), n * LEN);
+		assert_int_equal(afxdp_unread(&k.x, STEER_WAN), 0);
+		assert_false(afxdp_waits(&k.x, STEER_WAN));
+	}
+	kernel_release();
+	assert_int_equal(rx(10), 10);
+	assert_int_equal(afxdp_unread(&k.x, STEER_LAN), (CHUNKS - 10) * LEN);
+	assert_true(kernel_rx()); /* round the end of the ring */
+	assert_int_equal(afxdp_unread(&k.x, STEER_LAN), (CHUNKS - 9) * LEN);
+	kernel_release();
+	all_there();
+}
+
 /* Later than the kernel ever is: what cannot be given back is not read, and is not lost. */
 static void test_no_release(void **state)
 {
@@ -481,6 +502,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_late_release, begin),
+		cmocka_unit_test_setup(test_unread, begin),
 		cmocka_unit_test_setup(test_no_release, begin),
 		cmocka_unit_test_setup(test_waiting, begin),
 		cmocka_unit_test_setup(test_random, begin),

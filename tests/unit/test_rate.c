@@ -58,6 +58,7 @@ struct sender {
  * @second: s, when the second sender begins
  * @still:  s, from when on the receiver stands still for @still_for, and again after each
  *          @still_every
+ * @late:   s, METERs are read so late at most, before the frames that came meanwhile
  * @passed: bytes per second that pass by unpaced, besides, on the first sender's side, for
  *          @passed_for s from each half second of the first three on
  * @begins: until then it has little to send
@@ -67,7 +68,7 @@ struct sender {
  */
 struct model {
 	double link, rtt, queue, noise, marks, others, changes, later, busy, second;
-	double still, still_for, still_every, passed, passed_for, begins;
+	double still, still_for, still_every, late, passed, passed_for, begins;
 	struct box box;
 	double offered;
 	unsigned int senders;
@@ -173,6 +174,7 @@ static void meter(struct model *m, struct sender *s, double t)
 {
 	double way = stands_still(m, t) + m->queued / m->link + m->rtt / 2;
 	double jitter = prng_below(&m->rng, 50) * 1e-6, pace = (double)rate_pace(&s->rate);
+	double late = m->late > 0 ? m->late * prng_below(&m->rng, 1000) / 1000 : 0;
 
 	while (s->tail != s->head && s->meter[s->tail % METERS].back <= t) {
 		const struct meter_sent *x = &s->meter[s->tail++ % METERS];
@@ -186,11 +188,13 @@ static void meter(struct model *m, struct sender *s, double t)
 	s->meter[s->head++ % METERS] = (struct meter_sent){
 		.s = {.sent_at = (uint64_t)(t * 1e9) + 1,
 		      .sent = s->sent,
-		      .got_at = (uint64_t)((t + way + jitter) * 1e9) + 12345678,
+		      .got_at = (uint64_t)((t + way + jitter + late) * 1e9) + 12345678,
+		      .waited = (uint64_t)(late * 1e9),
+		      .unread = (uint64_t)(late * m->link),
 		      .got = s->got,
 		      .packets = s->packets,
 		      .marked = s->marked},
-		.back = m->box.ring > 0 ? INFINITY : t + way + m->rtt / 2 + jitter,
+		.back = m->box.ring > 0 ? INFINITY : t + way + m->rtt / 2 + jitter + late,
 	};
 	s->head -= stands_still(m, t) > 0 && m->queue - m->queued < PACKET; /* lost */
 }
@@ -297,6 +301,30 @@ static void late_box(void **state)
 			assert_int_equal(m->s[0].rate.phase, RATE_OPEN);
 			assert_int_equal(m->s[0].rate.cuts, 0);
 			assert_true(share(m) > 0.99);
+			free(m);
+		}
+}
+
+/* A process that reads late still tells exactly what has arrived, so no others are seen in that. */
+static void late_alone(void **state)
+{
+	static const double rtt[] = {0.002, 0.01, 0.04}, late[] = {0.0005, 0.004};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		for (size_t j = 0; j < 2; j++) {
+			struct model *m = model((struct model){.rtt = rtt[i],
+							       .link = LINK / 20,
+							       .queue = LINK / 20 * 0.05,
+							       .late = late[j],
+							       .seconds = 6,
+							       .warm = 2});
+
+			run(m);
+			print_message("%.0f ms, read up to %.1f ms late: %.3f, %u cuts\n",
+				      rtt[i] * 1e3, late[j] * 1e3, share(m),
+				      (unsigned int)m->s[0].rate.cuts);
+			assert_true(share(m) > 0.97);
 			free(m);
 		}
 }
@@ -816,6 +844,7 @@ static void strange_samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(late_alone),
 		cmocka_unit_test(alone),
 		cmocka_unit_test(alone_and_at_rest),
 		cmocka_unit_test(flooded_by_what_passes),

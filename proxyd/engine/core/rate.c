@@ -33,9 +33,10 @@
  * either. So when it reads a METER, frames that came before it may be unread, and frames that came
  * after it may be counted. The peer says how many bytes that can be (@unread, @early), and they are
  * never taken for lost: a window shows the loss that remains if all of them arrived, and is
- * extended until they are a small part of it. The delay ends when the METER arrived, not when it
- * was read. The peer counts the packets that its rings lost (@overrun). Then the receiver is the
- * bottleneck, and the pace goes down to what it reads, as for a full link.
+ * extended until they are a small part of it. How fast it arrives is told by what was read and what
+ * waits together. The delay ends when the METER arrived, not when it was read. The peer counts the
+ * packets that its rings lost (@overrun). Then the receiver is the bottleneck, and the pace goes
+ * down to what it reads, as for a full link.
  *
  * Somebody else shares the link when it is full although we did not go faster, or carries another
  * share of it than last time. Then each sign of a full link costs a part of the pace and what is
@@ -259,6 +260,8 @@ static bool look(const struct rate *r, struct sight *w)
 	w->overrun = overrun(first, last);
 	w->loss = 1 - (w->delivered + (double)uncounted(first, last)) / w->bytes;
 	w->loss = fmax(0, w->loss - w->overrun);
+	if (w->overrun <= OVERRUN_MANY) /* of a slow receiver it counts what is read */
+		w->delivered += (double)last->unread - (double)first->unread;
 	w->delivered *= 1e9 / (double)(last->got_at - first->got_at);
 	w->marks = last->packets == first->packets
 			   ? 0
