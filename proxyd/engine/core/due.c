@@ -8,8 +8,7 @@
 #include "engine/core/roles.h"
 #include "wire/must.h"
 
-/* Reports go out at once when urgent or when much has happened, else after a short while, and a
- * longer one under load. What a host waits for is urgent. */
+/* Reports that are not urgent wait, longer under load. What a host waits for is urgent. */
 #define REPORT_NS	 (200 * NSEC_PER_USEC)
 #define REPORT_BULK_NS	 (500 * NSEC_PER_USEC)
 #define FEW		 8u
@@ -124,7 +123,6 @@ static uint64_t repeat_at(const struct report_clock *c)
 	return c->last + (REPEAT_NS << c->repeats);
 }
 
-/* How long a report that is due, and not urgent, waits for more to tell. */
 static uint64_t wait_ns(const struct report_clock *c)
 {
 	return c->count < FEW ? REPORT_NS : REPORT_BULK_NS;

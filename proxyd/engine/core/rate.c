@@ -34,9 +34,8 @@
  * after it may be counted. The peer says how many bytes that can be (@unread, @early), and they are
  * never taken for lost: a window shows the loss that remains if all of them arrived, and is
  * extended until they are a small part of it. How fast it arrives is told by what was read and what
- * waits together. The delay ends when the METER arrived, not when it was read. The peer counts the
- * packets that its rings lost (@overrun). Then the receiver is the bottleneck, and the pace goes
- * down to what it reads, as for a full link.
+ * waits together. The delay ends when the METER arrived. The peer counts the packets that its rings
+ * lost (@overrun). Then the receiver is the bottleneck, and the pace goes down to what it reads.
  *
  * Somebody else shares the link when it is full although we did not go faster, or carries another
  * share of it than last time. Then each sign of a full link costs a part of the pace and what is
