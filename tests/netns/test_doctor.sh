@@ -138,7 +138,7 @@ it "an operator's bypass" eval 'cli a bypass on all >/dev/null && stops_at a rul
 
 it "slow: one READ at a time" while_it_runs reads 'slow a 10.77.1.1 reads "at most 1 READ at a time"' --op read --max-rd 1 --mtu 4096
 it "slow: a timer shorter than the round trip" while_it_runs timer 'slow a 10.77.1.1 repeats "the requester repeats" &&
-	grep -q "a timeout of 1[3-5] or more" "$LAB/doctor.json"' --op read --timeout-exp 9 --mtu 4096
+	grep -q "a timeout of 1[3-5] or more" "$LAB/doctor.json"' --op read --timeout-exp 9 --retry 255 --max-rd 4 --mtu 4096
 it "slow: no receives, as the end near the responder knows" while_it_runs rnr 'slow b 10.77.2.1 receives "was not ready"' \
 	--op send --recv-interval-us 20000 --recv-depth 2 --mtu 4096
 it "slow: small packets, and a host that sends little" while_it_runs small 'doctor a 0 host 10.77.1.1 &&
