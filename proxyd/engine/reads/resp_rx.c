@@ -111,6 +111,7 @@ static struct host_psn stray(struct engine *e, struct flow *fl, const struct fra
 		return HOST_NONE;
 	} else if (!r && unknown && !x->guessed_ever &&
 		   lane_asked_below(wire_psn_of(f), psn_same_wire(x->map.asked.psn)) &&
+		   (owner_unsure(l) || !held_pkt(e, &x->held, wire_psn_of(f))) &&
 		   !lane_holds_other(e, l, wire_psn_of(f)) && !atomic_dropped(e, l, f)) {
 		psn = psn_same_host(wire_psn_of(f));
 		engine_tx(e, fl, fl->side, f->data, f->len);
