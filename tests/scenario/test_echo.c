@@ -11,7 +11,7 @@
 
 #define QPS 6
 
-static struct world *world_of(uint32_t qps, const struct rc_qp_config *like)
+static struct world *world_of(uint32_t qps, double loss, const struct rc_qp_config *like)
 {
 	struct world_config wc;
 	struct rc_qp_config qc;
@@ -19,6 +19,7 @@ static struct world *world_of(uint32_t qps, const struct rc_qp_config *like)
 
 	world_defaults(&wc);
 	wc.wan.delay_ns = 5 * MS;
+	wc.wan.loss = loss;
 	wc.proved = true;
 	w = world_create(&wc);
 	assert_non_null(w);
@@ -100,7 +101,7 @@ static uint64_t copies(const struct world *w)
 /* All but the last, which PSNs tell when it is alone. */
 static void test_learned(void **state)
 {
-	struct world *w = world_of(QPS, NULL);
+	struct world *w = world_of(QPS, 0, NULL);
 
 	(void)state;
 	in_step(w, RC_WRITE, 60);
@@ -115,7 +116,7 @@ static void test_learned(void **state)
 /* Nothing is sent again once all are known. */
 static void test_ends(void **state)
 {
-	struct world *w = world_of(QPS, NULL);
+	struct world *w = world_of(QPS, 0, NULL);
 	uint64_t n;
 
 	(void)state;
@@ -131,7 +132,7 @@ static void test_ends(void **state)
 /* A responder without a receive buffer would answer each copy with an RNR NAK. */
 static void test_sends(void **state)
 {
-	struct world *w = world_of(QPS, NULL);
+	struct world *w = world_of(QPS, 0, NULL);
 
 	(void)state;
 	in_step(w, RC_SEND, 30);
@@ -144,7 +145,7 @@ static void test_sends(void **state)
 /* What PSNs say of one that is alone is a hint, and is proved in two round trips. */
 static void alone(uint32_t op)
 {
-	struct world *w = world_of(1, NULL);
+	struct world *w = world_of(1, 0, NULL);
 
 	in_step(w, op, 4);
 	assert_int_equal(pairs(w, LEARNED_HINT), 1);
@@ -170,7 +171,7 @@ static void test_alone(void **state)
 /* A READ is not asked again: its memory may be withdrawn. What follows it proves the pair. */
 static void test_reads(void **state)
 {
-	struct world *w = world_of(1, NULL);
+	struct world *w = world_of(1, 0, NULL);
 
 	(void)state;
 	in_step(w, RC_READ, 20);
@@ -186,7 +187,7 @@ static void test_reads(void **state)
 static void test_folded(void **state)
 {
 	struct rc_qp_config like = {.ack_coalesce = 16, .ack_delay = 2 * MS};
-	struct world *w = world_of(QPS, &like);
+	struct world *w = world_of(QPS, 0, &like);
 
 	(void)state;
 	in_step(w, RC_WRITE, 5);
@@ -201,7 +202,7 @@ static void test_folded(void **state)
 static void test_folded_briefly(void **state)
 {
 	struct rc_qp_config like = {.ack_coalesce = 16, .ack_delay = 20000};
-	struct world *w = world_of(QPS, &like);
+	struct world *w = world_of(QPS, 0, &like);
 
 	(void)state;
 	in_step(w, RC_WRITE, 60);
@@ -213,7 +214,7 @@ static void test_folded_briefly(void **state)
  * requests of one and the answers of the other, and what their PSNs say is wrong. */
 static void apart(uint32_t qps, uint32_t op)
 {
-	struct world *w = world_of(qps, NULL);
+	struct world *w = world_of(qps, 0, NULL);
 	struct conn_info ci;
 	uint32_t hints = 0;
 
@@ -251,7 +252,7 @@ static void test_partners_change(void **state)
 {
 	(void)state;
 	for (uint32_t us = 6000; us < 20000; us += 250) {
-		struct world *w = world_of(QPS, NULL);
+		struct world *w = world_of(QPS, 0, NULL);
 		struct work k = {.ops = 1u << RC_WRITE, .min = 200, .max = 200, .left = 1};
 		uint32_t rqpn;
 
@@ -283,7 +284,7 @@ static void test_partners_change(void **state)
 /* Whoever starts anew has forgotten what was asked. */
 static void test_restart(void **state)
 {
-	struct world *w = world_of(QPS, NULL);
+	struct world *w = world_of(QPS, 0, NULL);
 
 	(void)state;
 	in_step(w, RC_WRITE, 1);
@@ -291,6 +292,29 @@ static void test_restart(void **state)
 	in_step(w, RC_WRITE, 60);
 	assert_true(pairs(w, LEARNED_ECHO) >= QPS - 1);
 	scenario_finish(w, 10 * SEC);
+}
+
+/* Packets are lost from the beginning, so each flow has gaps, and goes back, in each round trip. */
+static void test_lossy(void **state)
+{
+	static const double loss[] = {0.01, 0.03};
+	struct work k = {
+		.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = 1000, .outstanding = 8};
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		const uint32_t qps = i & 1 ? QPS : 1, most = qps > 1 ? qps - 1 : 1;
+		struct world *w = world_of(qps, loss[i / 2], NULL);
+		uint64_t end = w->now + SEC;
+
+		for (uint32_t q = 0; q < qps; q++)
+			world_work(&w->qp[q], 0, &k);
+		while (pairs(w, LEARNED_ECHO) < most && w->now < end)
+			world_run(w, w->now + MS);
+		assert_null(w->violation);
+		assert_true(pairs(w, LEARNED_ECHO) >= most);
+		world_destroy(w);
+	}
 }
 
 int main(void)
@@ -301,6 +325,7 @@ int main(void)
 		cmocka_unit_test(test_reads),		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_folded_briefly),	cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_partners_change), cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_lossy),
 	};
 
 	return cmocka_run_group_tests_name("scenario/echo", tests, NULL, NULL);

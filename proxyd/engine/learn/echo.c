@@ -18,8 +18,9 @@
  *           Of a flow without a hint it begins at once, and only WRITEs without immediate data are
  *           sent again. Other requests of the flow do not end it, but a READ or ATOMIC does: an ACK
  *           that overtakes its answer makes the host ask again. It ends too when the flow is
- *           BEHIND_MOST PSNs further: after a wrap of PSNs a copy would be new. The first packet of
- *           all is not sent again: the next owner of the queue pair number may begin with its PSN.
+ *           BEHIND_MOST PSNs further, or goes on elsewhere than loss explains: a copy could be new.
+ *           The first packet of all is not sent again: the next owner of the queue pair number may
+ *           begin with its PSN.
  *  log      of each such flow of answers: when it said again what it had said before, or a PSN up
  *           to which, from the one before on, no request has asked for an answer.
  *
@@ -78,6 +79,8 @@
 #define CANDIDATES    (16 * 9)
 #define UNLIKELY      (-16 * 16) /* it cannot come to anything */
 #define BEHIND_MOST   (1u << 20)
+/* How far packets that were lost and are sent again are from the next one. */
+#define NEAR	      1024u
 /* What waits longer than this for its ACK gives way to a newer one. */
 #define PROBE_NS      (50 * NSEC_PER_MSEC)
 /* A probe or a log gives its place up when it was not used for so long. */
@@ -95,8 +98,8 @@ enum probe_state {
 /** struct echo_probe - the request @psn of the flow @flow, which passed at @passed; copies of @len
  * bytes. @began: the pattern did; @slot: of the next copy, due at @at; @slot_ns: their length.
  * @bits: what earlier patterns have told of the pair with the flow @with. @tries: patterns that
- * told nothing. @next: the PSN with which its flow goes on; where it does not, its queue pair
- * number may have a new owner, and only what this one was asked counts. */
+ * told nothing. @next: the PSN with which its flow goes on; elsewhere its queue pair number may
+ * have a new owner, and only what this one was asked counts. */
 struct echo_probe {
 	uint64_t at, passed, born, began;
 	uint64_t with_born;
@@ -307,6 +310,16 @@ static bool may_repeat(const struct flow *fl, const struct frame *f)
 	return f->ackreq && f->op->flags & OPF_EOM && f->op->flags & (OPF_SEND | OPF_WRITE);
 }
 
+/* Whether @psn is of the queue pair that was asked: the next one, or near it where packets are lost
+ * and sent again. One that is not behind @p->psn may be a new owner's, to whom a copy is new. */
+static bool same_owner(const struct echo_probe *p, const struct flow *fl, uint32_t psn)
+{
+	if (p->next == PSN_NONE)
+		return fl->partner != FLOW_NONE;
+	return psn == p->next || ((p->began || p->state != PROBE_NONE) && psn_after(psn, p->psn) &&
+				  psn_in(psn, psn_sub(p->next, NEAR), psn_add(p->next, NEAR)));
+}
+
 void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct echo_probe *p;
@@ -319,7 +332,7 @@ void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!p)
 		return;
 	credit_for(e, 0, f->len);
-	goes_on = f->psn == p->next || (p->next == PSN_NONE && fl->partner != FLOW_NONE);
+	goes_on = same_owner(p, fl, f->psn);
 	if (!goes_on) {
 		probe_end(e, p);
 		p->bits = 0;
