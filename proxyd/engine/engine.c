@@ -592,12 +592,6 @@ bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint3
 	return true;
 }
 
-static void account(struct engine *e, const struct flow *fl)
-{
-	if (lane_keeps(&fl->lane) && fl->rule >= 0)
-		e->rule_bytes[fl->rule] += fl->lane.held.bytes;
-}
-
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns)
 {
 	batch_begin(e, now_ns);
@@ -622,7 +616,8 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 			lane_drain(e, fl, REASON_OPERATOR);
 			continue;
 		}
-		account(e, fl);
+		if (lane_keeps(&fl->lane))
+			e->rule_bytes[fl->rule] += fl->lane.held.bytes;
 		if (e->rules[fl->rule].peer != fl->lane.peer) {
 			lane_drain(e, fl, REASON_OPERATOR);
 		} else if (lane_keeps(&fl->lane)) {

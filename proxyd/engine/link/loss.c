@@ -156,12 +156,6 @@ static void arrived(struct engine *e, struct lane *l, struct wire_psn from, stru
 	came(l, d);
 }
 
-/* The first PSN after @psn that is on another page of the window. */
-static struct wire_psn next_page(struct wire_psn psn)
-{
-	return psn_add(psn, WINDOW_PAGE_PSNS - psn.v % WINDOW_PAGE_PSNS);
-}
-
 /* What was sent before @before is lost if missing; if sent again already, before @again. */
 struct deadline {
 	uint32_t before, again;
@@ -206,7 +200,7 @@ static void condemn_range(struct engine *e, struct lane *l, struct wire_psn from
 	uint32_t latest = (int32_t)(t->again - t->before) > 0 ? t->again : t->before;
 
 	while (psn_before(psn, end)) {
-		struct wire_psn next = next_page(psn);
+		struct wire_psn next = psn_add(psn, WINDOW_PAGE_PSNS - psn.v % WINDOW_PAGE_PSNS);
 		uint32_t oldest;
 		bool whole = psn.v % WINDOW_PAGE_PSNS == 0 && !psn_after(next, end);
 		uint32_t *stamp = whole ? window_stamp(&l->held.win, e->pool, psn.v) : NULL;

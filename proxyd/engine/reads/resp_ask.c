@@ -107,13 +107,6 @@ void resp_prove(struct engine *e, struct flow *fl)
 		lane_true_ack(e, fl, &m);
 }
 
-/* The READ for what is missing of @g, as a host would ask again for it. */
-static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, uint32_t skip)
-{
-	COUNT(e, READS_ASKED_AGAIN);
-	read_ask(e, fl, g->psn.v, &g->what, skip);
-}
-
 static uint32_t first_missing(struct engine *e, const struct lane_reads *x, const struct fetch *g)
 {
 	const struct holes *hs = holes_at(e->pool, x->gaps.holes);
@@ -217,7 +210,8 @@ void resp_overdue(struct engine *e, struct flow *fl)
 		/* also where it cannot be asked for anew: it may be that both were lost */
 		g->tries += g->tries < UINT8_MAX;
 		g->touched = e->now;
-		ask_again(e, fl, g, skip);
+		COUNT(e, READS_ASKED_AGAIN);
+		read_ask(e, fl, g->psn.v, &g->what, skip);
 	}
 	fetch_forgotten(e, fl);
 	if (!n)
