@@ -8,14 +8,14 @@
 #	seen      by WHAT   FILE:LINE  KIND: OLD -> NEW
 #	SURVIVED            FILE:LINE  KIND: OLD -> NEW
 #
-# A mutation that nobody could notice (mutate.pl), that does not compile, or compiles to the same code, is replaced by the
-# next. The last line is
+# SEED has an order of all mutations (mutate.pl), which an edit of the engine leaves nearly as it was. The first N are
+# tried, without those that do not compile or compile to the same code. The last line is
 #
 #	mutate: seed=N mutations=N seen=N share=N%
 #
 # A survivor needs a judgement by a person: a test is missing, or the mutation changes nothing that anybody can notice.
 # Unit tests with sockets do not run here: on a busy machine they would fail for another reason.
-# SEED draws others; ONLY=I tries mutation I of this SEED alone.
+# ONLY=I tries the mutation of this SEED alone that I.txt in $B/selftest/mutate told of.
 #
 # From the Makefile: B, N, SEED, COMPILE, SCRIPTS and SCENARIO (what scripts and other scenarios are linked from) with
 # SCRIPT_LIBS, UNIT and UNIT_LIBS, UNITS and SCENARIOS (names of the tests).
@@ -67,24 +67,31 @@ seen_by() # OBJECT FILE
 	done
 }
 
-# Tries mutation number $1.
-try()
+# Compiles FILE with NEW in line LINE as mutation number $1; false when that fails or makes no difference.
+differs() # NUMBER FILE LINE NEW
 {
-	local at=$dir/$1 k copy file line what by object sound
+	local at=$dir/$1 name sound
 
+	name=$(basename "$2" .c) sound=$dir/sound/${2//\//_}.o
 	mkdir -p "$at"
-	for ((k = 0; k < 20; k++)); do
-		IFS=$'\t' read -r copy file line what < <(perl tests/selftest/mutate.pl $((SEED * 100000 + $1 * 100 + k)) "$at" "${sources[@]}") || continue
-		object=${copy%.c}.o sound=$at/sound.o
-		# shellcheck disable=SC2086
-		$COMPILE -g0 -c -o "$object" "$copy" 2>/dev/null && $COMPILE -g0 -c -o "$sound" "$file" || continue
-		[ "$(objdump -dr --no-addresses "$object" | tail -n +4)" != "$(objdump -dr --no-addresses "$sound" | tail -n +4)" ] && break
-	done
-	by=$(seen_by "$object" "$file")
+	{ head -n $(($3 - 1)) "$2"; printf '%s\n' "$4"; tail -n +$(($3 + 1)) "$2"; } >"$at/$name.c"
+	# shellcheck disable=SC2086
+	[ -e "$sound" ] || $COMPILE -g0 -c -o "$sound" "$2"
+	# shellcheck disable=SC2086
+	$COMPILE -g0 -c -o "$at/$name.o" "$at/$name.c" 2>/dev/null &&
+		! diff -q <(objdump -dr --no-addresses "$at/$name.o" | tail -n +4) <(objdump -dr --no-addresses "$sound" | tail -n +4) >/dev/null
+}
+
+# Tries mutation number $1.
+try() # NUMBER FILE LINE WHAT
+{
+	local at=$dir/$1 by
+
+	by=$(seen_by "$at/$(basename "$2" .c).o" "$2")
 	if [ -n "$by" ]; then
-		printf 'seen      by %-22s %s:%s  %s\n' "$by" "$file" "$line" "$what"
+		printf 'seen      by %-22s %s:%s  %s\n' "$by" "$2" "$3" "$4"
 	else
-		printf 'SURVIVED  %-25s %s:%s  %s\n' "" "$file" "$line" "$what"
+		printf 'SURVIVED  %-25s %s:%s  %s\n' "" "$2" "$3" "$4"
 	fi | tee "$dir/$1.txt"
 	rm -rf "$at"
 }
@@ -96,13 +103,16 @@ $COMPILE -c -o "$dir/sound/engine.o" proxyd/engine/engine.c || exit 1
 by=$(seen_by "$dir/sound/engine.o" proxyd/engine/engine.c)
 [ -z "$by" ] || { echo "mutate: $by fails with the sound engine, too"; exit 1; }
 
-running=0
-for ((i = 1; i <= N; i++)); do
-	[ -z "${ONLY:-}" ] || [ "$ONLY" = "$i" ] || continue
-	try "$i" &
-	running=$((running + 1))
+i=1 running=0
+while [ $i -le "${ONLY:-$N}" ] && IFS=$'\t' read -r file line kind old new; do
+	differs $i "$file" "$line" "$new" || continue
+	if [ -z "${ONLY:-}" ] || [ "$ONLY" = $i ]; then
+		try $i "$file" "$line" "$kind: $old  ->  $new" &
+		running=$((running + 1))
+	fi
+	i=$((i + 1))
 	[ $running -lt "$(nproc)" ] || { wait -n; running=$((running - 1)); }
-done
+done < <(perl tests/selftest/mutate.pl "$SEED" "${sources[@]}")
 wait
 all=$(cat "$dir"/*.txt | wc -l) seen=$(cat "$dir"/*.txt | grep -c '^seen')
 echo "mutate: seed=$SEED mutations=$all seen=$seen share=$((all ? 100 * seen / all : 0))%"
