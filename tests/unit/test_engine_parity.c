@@ -391,6 +391,21 @@ static void test_of_no_use(void **state)
 	rig_destroy(s.r);
 }
 
+/* What is pushed answers READs of the command's memory only: it is no response to a FLUSH of it. */
+static void test_flush_not_served(void **state)
+{
+	struct storage s = begin();
+
+	(void)state;
+	tell(&s, 5, LENGTH);
+	rig_forget(s.r);
+	rig_rx(s.r, NEAR, "1c 40ffff 00000022 80%06x | 00*4 | 00*4 %08x 00000007 %08x", s.own, VA,
+	       RIG_MTU);
+	push(&s, 0);
+	got(&s, 0, 0);
+	rig_destroy(s.r);
+}
+
 /* How many answers to READs the target was sent. */
 static unsigned int answers(const struct rig *r)
 {
@@ -516,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_two_missing),
 		cmocka_unit_test(test_answered_already),
 		cmocka_unit_test(test_of_no_use),
+		cmocka_unit_test(test_flush_not_served),
 		cmocka_unit_test(test_answer_before_ack),
 		cmocka_unit_test(test_twice_paid),
 		cmocka_unit_test(test_settles_when_told),
