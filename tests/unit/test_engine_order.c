@@ -644,6 +644,26 @@ static void test_peer_counts_anew(void **state)
 	rig_destroy(r);
 }
 
+/* A number that no log has is refused. It is not that of the next peer's first log, nor, in an
+ * answer, that of a peer's own. */
+static void test_no_such_log(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct report p = {.type = REPORT_ORDER, .lane = ORDER_LOGS, .gen = 10};
+
+	(void)state;
+	assert_true(takes(r, 0, 9, 100));
+	rig_forget(r);
+	engine_rx_report(r->e, 0, &p, r->now);
+	p.by_opener = true;
+	engine_rx_report(r->e, 0, &p, r->now);
+	engine_tick(r->e, r->now);
+	assert_int_equal(engine_counter(r->e, EC_BAD_REPORT), 1);
+	assert_int_equal(r->nrep, 0);
+	assert_true(takes(r, 0, 9, 101));
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -663,6 +683,7 @@ int main(void)
 		cmocka_unit_test(test_one_chain),
 		cmocka_unit_test(test_peer_restarts),
 		cmocka_unit_test(test_peer_counts_anew),
+		cmocka_unit_test(test_no_such_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
