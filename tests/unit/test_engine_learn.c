@@ -143,6 +143,35 @@ static void test_copies_are_near(void **state)
 	rig_destroy(r);
 }
 
+/* So many copies are sent where two queue pairs in step send @what behind their BTH. */
+static uint64_t copies_of(unsigned int opcode, const char *what)
+{
+	struct rig *r = start(&small);
+	uint64_t copies;
+	char text[128];
+
+	snprintf(text, sizeof(text), "%02x 40ffff 000000%%02x 80%%06x %s", opcode, what);
+	for (uint32_t psn = 0; psn < 20; psn++)
+		for (uint32_t qpn = 0x21; qpn <= 0x22; qpn++)
+			rig_rx(r, NEAR, text, qpn, psn);
+	rig_pass(r, 20 * RIG_MS);
+	copies = engine_counter(r->e, EC_LEARN_PROBES);
+	rig_destroy(r);
+	return copies;
+}
+
+/* Nothing tells yet who answers: only that is sent again which a responder neither refuses nor
+ * executes again, and acknowledges, whatever it has in hand. */
+static void test_copies_are_writes(void **state)
+{
+	(void)state;
+	assert_true(copies_of(0x0a, "00*8 00000007 00000008 61*8") > 0);
+	assert_int_equal(copies_of(0x06, "00*8 00000007 00000200 61*256"), 0);
+	assert_int_equal(copies_of(0x0b, "00*8 00000007 00000008 00000001 61*8"), 0);
+	assert_int_equal(copies_of(0x04, "61*8"), 0);
+	assert_int_equal(copies_of(0x0c, "00*8 00000007 00000008"), 0);
+}
+
 /* The pair, which is the only one. */
 static struct conn_info pair(struct rig *r)
 {
@@ -379,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_same_psns),
 		cmocka_unit_test(test_contradiction),
 		cmocka_unit_test(test_copies_are_near),
+		cmocka_unit_test(test_copies_are_writes),
 		cmocka_unit_test(test_hint_gives_way),
 		cmocka_unit_test(test_unknown_passes),
 		cmocka_unit_test(test_no_rule),
