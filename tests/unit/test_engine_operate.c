@@ -288,6 +288,25 @@ static void test_pace_found(void **state)
 	rig_destroy(r);
 }
 
+/* It outlives a change of other limits, but not a time in which nobody went by it. */
+static void test_pace_reloaded(void **state)
+{
+	struct engine_config cfg = {
+		.pool_bytes = 8 << 20, .max_conns = 16, .wan_auto = true, .seed = 1};
+	struct rig *r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU);
+
+	(void)state;
+	link_rate(r->e, 0)->pace = 125000;
+	engine_limits(r->e, &cfg, r->now);
+	assert_int_equal(link_rate(r->e, 0)->pace, 125000);
+	for (int automatic = 0; automatic < 2; automatic++) {
+		cfg.wan_auto = automatic;
+		engine_limits(r->e, &cfg, r->now);
+	}
+	assert_int_not_equal(link_rate(r->e, 0)->pace, 125000);
+	rig_destroy(r);
+}
+
 /* What left when there was no rate is no debt once there is one. */
 static void test_pace_set(void **state)
 {
@@ -380,14 +399,14 @@ static void test_timeouts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bypass),	      cmocka_unit_test(test_bypass_refuses),
-		cmocka_unit_test(test_rules_moved),   cmocka_unit_test(test_all_off),
-		cmocka_unit_test(test_release),	      cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_meters),	      cmocka_unit_test(test_pace),
-		cmocka_unit_test(test_pace_found),    cmocka_unit_test(test_pace_set),
-		cmocka_unit_test(test_pace_alone),    cmocka_unit_test(test_timeouts),
-		cmocka_unit_test(test_pace_class),    cmocka_unit_test(test_rules_gone),
-		cmocka_unit_test(test_rules_overlap),
+		cmocka_unit_test(test_bypass),	    cmocka_unit_test(test_bypass_refuses),
+		cmocka_unit_test(test_rules_moved), cmocka_unit_test(test_all_off),
+		cmocka_unit_test(test_release),	    cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_meters),	    cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_pace_found),  cmocka_unit_test(test_pace_reloaded),
+		cmocka_unit_test(test_pace_set),    cmocka_unit_test(test_pace_alone),
+		cmocka_unit_test(test_timeouts),    cmocka_unit_test(test_pace_class),
+		cmocka_unit_test(test_rules_gone),  cmocka_unit_test(test_rules_overlap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
