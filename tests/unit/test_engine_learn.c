@@ -401,6 +401,27 @@ static void test_half_full(void **state)
 	rig_destroy(r);
 }
 
+/* And one host has a quarter of it, so that another one finds places. */
+static void test_half_of_host(void **state)
+{
+	struct engine_config cfg = small;
+	struct rig *r;
+	uint32_t quarter;
+
+	(void)state;
+	cfg.max_conns = 1024;
+	r = start(&cfg);
+	quarter = r->e->half_max / 4;
+	for (uint32_t i = 0; i <= quarter; i++)
+		rig_rx(r, NEAR, "04 40ffff 00%06x 80000000 61*8", 0x100 + i);
+	assert_true(knows(r, 0x100 + quarter - 1));
+	assert_false(knows(r, 0x100 + quarter));
+	r->host[NEAR] = 2;
+	rig_rx(r, NEAR, "04 40ffff 00%06x 80000000 61*8", 0x100 + quarter);
+	assert_true(knows(r, 0x100 + quarter));
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +436,7 @@ int main(void)
 		cmocka_unit_test(test_cm),
 		cmocka_unit_test(test_new_incarnation),
 		cmocka_unit_test(test_half_full),
+		cmocka_unit_test(test_half_of_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
