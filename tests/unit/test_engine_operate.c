@@ -307,6 +307,26 @@ static void test_pace_reloaded(void **state)
 	rig_destroy(r);
 }
 
+/* Lanes that are held go by the new policy of their rule at once. */
+static void test_policy_reloaded(void **state)
+{
+	struct rig *r = owing(0);
+	struct rule rule = rig_rule(0, POLICY_OFF, RIG_MTU);
+
+	(void)state;
+	engine_rules(r->e, &rule, 1, r->now);
+	rig_rx(r, NEAR, SEND_ONLY("000008"));
+	rig_expect(r, PORT_WAN, SEND_ONLY("000008"));
+	rig_quiet(r);
+	rule.policy = POLICY_EARLY;
+	engine_rules(r->e, &rule, 1, r->now);
+	rig_rx(r, NEAR, SEND_ONLY("000009"));
+	rig_expect(r, PORT_WAN, SEND_ONLY("000009"));
+	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 9, 10);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
+	rig_destroy(r);
+}
+
 /* What left when there was no rate is no debt once there is one. */
 static void test_pace_set(void **state)
 {
@@ -399,14 +419,15 @@ static void test_timeouts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bypass),	    cmocka_unit_test(test_bypass_refuses),
-		cmocka_unit_test(test_rules_moved), cmocka_unit_test(test_all_off),
-		cmocka_unit_test(test_release),	    cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_meters),	    cmocka_unit_test(test_pace),
-		cmocka_unit_test(test_pace_found),  cmocka_unit_test(test_pace_reloaded),
-		cmocka_unit_test(test_pace_set),    cmocka_unit_test(test_pace_alone),
-		cmocka_unit_test(test_timeouts),    cmocka_unit_test(test_pace_class),
-		cmocka_unit_test(test_rules_gone),  cmocka_unit_test(test_rules_overlap),
+		cmocka_unit_test(test_bypass),		cmocka_unit_test(test_bypass_refuses),
+		cmocka_unit_test(test_rules_moved),	cmocka_unit_test(test_all_off),
+		cmocka_unit_test(test_release),		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_meters),		cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_pace_found),	cmocka_unit_test(test_pace_reloaded),
+		cmocka_unit_test(test_pace_set),	cmocka_unit_test(test_pace_alone),
+		cmocka_unit_test(test_timeouts),	cmocka_unit_test(test_pace_class),
+		cmocka_unit_test(test_rules_gone),	cmocka_unit_test(test_rules_overlap),
+		cmocka_unit_test(test_policy_reloaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,13 +237,16 @@ static uint64_t header(const struct storage *s, uint32_t i)
 	return (uint64_t)(s->psn - 1) << 40 | (uint64_t)i << 16 | PACKETS;
 }
 
-static void push(struct storage *s, uint32_t i)
+static void push_as(struct storage *s, uint64_t h, uint32_t i)
 {
-	uint64_t h = header(s, i);
-
 	rig_rx(s->r, FAR, "d0 40ffff 00000011 00%06x | %016llx %016llx | %02x*%u", i,
 	       (unsigned long long)h, (unsigned long long)tag(s, h, byte_of(i), NULL), byte_of(i),
 	       RIG_MTU);
+}
+
+static void push(struct storage *s, uint32_t i)
+{
+	push_as(s, header(s, i), i);
 }
 
 /* The parity of all packets of the latest command, but that @twist is added to its data, and @bend
@@ -391,6 +394,24 @@ static void test_of_no_use(void **state)
 	rig_destroy(s.r);
 }
 
+/* A push of a command that is over, or that has another number of packets, is of no use. */
+static void test_push_of_others(void **state)
+{
+	struct storage s = begin();
+
+	(void)state;
+	tell(&s, 5, LENGTH);
+	fetch(&s, LENGTH);
+	push(&s, 0);
+	push_as(&s, header(&s, 1) - (1ull << 40), 1);
+	push_as(&s, header(&s, 1) + 1, 1);
+	got(&s, 0, 1);
+	assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 0);
+	push(&s, 1);
+	got(&s, 1, 2);
+	rig_destroy(s.r);
+}
+
 /* What is pushed answers READs of the command's memory only: it is no response to a FLUSH of it. */
 static void test_flush_not_served(void **state)
 {
@@ -531,6 +552,7 @@ int main(void)
 		cmocka_unit_test(test_two_missing),
 		cmocka_unit_test(test_answered_already),
 		cmocka_unit_test(test_of_no_use),
+		cmocka_unit_test(test_push_of_others),
 		cmocka_unit_test(test_flush_not_served),
 		cmocka_unit_test(test_answer_before_ack),
 		cmocka_unit_test(test_twice_paid),
