@@ -203,6 +203,41 @@ static void test_barrier_of_some(void **state)
 	rig_destroy(r);
 }
 
+/* How many microseconds it takes until the near QP @near is sent an ACK. */
+static unsigned int acked_after(struct rig *r, uint32_t near)
+{
+	uint64_t begin = r->now;
+
+	while (!acks(r, near)) {
+		assert_true(r->now - begin < 10 * RIG_MS);
+		engine_tick(r->e, r->now += 5000);
+	}
+	return (unsigned int)(r->now - begin) / 1000;
+}
+
+/* Barriers follow each other quickly where each is of the same lane alone: there is nobody else who
+ * could be spared one. */
+static void test_barrier_of_one(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test a = held(r, 0x22, 0x11, 0), b = held(r, 0x44, 0x33, 0x500000);
+
+	(void)state;
+	rig_rx(r, NEAR, SEND, a.far, a.psn++);
+	acked_after(r, a.near);
+	rig_forget(r);
+	rig_rx(r, NEAR, SEND, a.far, a.psn++);
+	assert_in_range(acked_after(r, a.near), 15, 30);
+	rig_forget(r);
+	rig_rx(r, NEAR, SEND, b.far, b.psn++);
+	assert_in_range(acked_after(r, b.near), 195, 210);
+	rig_forget(r);
+	rig_rx(r, NEAR, SEND, a.far, a.psn++);
+	rig_rx(r, NEAR, SEND, b.far, b.psn++);
+	assert_in_range(acked_after(r, b.near), 195, 210);
+	rig_destroy(r);
+}
+
 /* No record ever waited for an honest lane. When it ends, nothing of another one is lost. */
 static void test_honest_ends(void **state)
 {
@@ -670,6 +705,7 @@ int main(void)
 		cmocka_unit_test(test_weeks_after_fault),
 		cmocka_unit_test(test_records_of_peers),
 		cmocka_unit_test(test_barrier_of_some),
+		cmocka_unit_test(test_barrier_of_one),
 		cmocka_unit_test(test_honest_ends),
 		cmocka_unit_test(test_quiet_for_long),
 		cmocka_unit_test(test_waits_after_long),
