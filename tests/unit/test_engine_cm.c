@@ -124,6 +124,21 @@ static void test_rtu_from_other_side(void **state)
 	end(r);
 }
 
+/* An RTU that names no REP makes no connection; the REP that follows does. */
+static void test_rtu_without_rep(void **state)
+{
+	struct rig *r = start(&least);
+
+	(void)state;
+	req(r, 0, 0x11);
+	says(r, NEAR, CM_RTU_, active(0), 0u);
+	assert_int_equal(r->events[EVENT_PAIRED], 0);
+	rep(r, 0, 0x22);
+	assert_int_equal(rig_pairs(r), 1);
+	assert_int_equal(rig_conn(r).rqpn, 0x22);
+	end(r);
+}
+
 /* A handshake waits while thousands of others come to their end. */
 static void test_over_make_room(void **state)
 {
@@ -259,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rtu_from_other_side),
+		cmocka_unit_test(test_rtu_without_rep),
 		cmocka_unit_test(test_all_at_once),
 		cmocka_unit_test(test_over_make_room),
 		cmocka_unit_test(test_flood_of_one),
