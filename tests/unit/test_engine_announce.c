@@ -147,19 +147,21 @@ static void test_ack_before_absorbed(void **state)
 }
 
 /* The answer to a READ that ended here was lost on its way: it is given again, for the initiator
- * has never seen that READ. Who asks for something else under its PSN gets nothing. */
+ * has never seen that READ; but not before the initiator has acknowledged what stands before it,
+ * as the answer does that, too. Who asks for something else under its PSN gets nothing. */
 static void test_absorbed_again(void **state)
 {
 	struct storage s = begin(ANNOUNCE_MODE_NVME);
 	uint32_t sent = absorb(&s), psn = s.psn - 1;
 
 	(void)state;
-	rig_rx(s.r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", sent, ++s.msn);
-	rig_pass(s.r, 200 * RIG_MS);
-	for (size_t k = 0; k < 2; k++) {
-		uint32_t off = k == 0 ? 8 : 0;
+	for (size_t k = 0; k < 3; k++) {
+		uint32_t off = k == 1 ? 8 : 0;
 		bool answered = false;
 
+		if (k == 1)
+			rig_rx(s.r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", sent, ++s.msn);
+		rig_pass(s.r, 200 * RIG_MS);
 		rig_forget(s.r);
 		rig_rx(s.r, FAR, "0c 40ffff 00000011 80%06x | 00*4 %08x 00000007 %08x", psn,
 		       VA + off, READ_LEN);
@@ -170,7 +172,7 @@ static void test_absorbed_again(void **state)
 			answered |=
 				f->data[RIG_BTH] == 0x10 && get_be24(f->data + RIG_BTH + 9) == psn;
 		}
-		assert_int_equal(answered, off == 0);
+		assert_int_equal(answered, k == 2);
 	}
 	rig_destroy(s.r);
 }
