@@ -3,6 +3,7 @@
  * What an opener and its peer tell each other about a lane, report by report, where it takes an
  * offer or a long time, which packet scripts do not have.
  */
+#include "engine/core/core.h"
 #include "tests/unit/engine_rig.h"
 
 #define HOUR (3600 * 1000 * RIG_MS)
@@ -53,8 +54,8 @@ static void test_refuses_what_it_offered(void **state)
 	rig_destroy(r);
 }
 
-/* The peer has what comes before @end, but for PSN 26. */
-static void all_but_one(struct rig *r, uint32_t end)
+/* The peer has what comes before @end, but for what begins with PSN 26 and ends before @from. */
+static void all_but(struct rig *r, uint32_t from, uint32_t end)
 {
 	struct report p = r->open;
 
@@ -66,7 +67,7 @@ static void all_but_one(struct rig *r, uint32_t end)
 	p.una_ackable = true;
 	p.credit = 0x1f;
 	p.nholes = 1;
-	p.hole[0] = (struct psn_range){26, 27};
+	p.hole[0] = (struct psn_range){26, from};
 	engine_rx_report(r->e, 0, &p, r->now);
 	engine_tick(r->e, r->now);
 	rig_check(r);
@@ -96,14 +97,45 @@ static void test_idle_for_long(void **state)
 	}
 	rig_forget(r);
 	rig_pass(r, RIG_MS / 2);
-	all_but_one(r, 29);
+	all_but(r, 27, 29);
 	rig_expect(r, PORT_WAN, SEND_ONLY("00001a"));
 	rig_quiet(r);
 	for (unsigned int i = 0; i < 2; i++) {
 		rig_pass(r, RIG_MS);
-		all_but_one(r, 29);
+		all_but(r, 27, 29);
 		rig_quiet(r);
 	}
+	rig_destroy(r);
+}
+
+static int no_room(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		   uint32_t seal)
+{
+	(void)ctx, (void)port, (void)data, (void)len, (void)seal;
+	return -1;
+}
+
+/* The port has no room when it is told what is lost: all of that leaves as soon as there is some. */
+static void test_lost_waits_for_room(void **state)
+{
+	struct rig *r = rig_held(&small, 0, POLICY_EARLY, RIG_MTU);
+
+	(void)state;
+	for (uint32_t psn = 6; psn < 30; psn++) { /* the round trip is 1 ms */
+		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*8", psn);
+		rig_pass(r, psn < 26 ? RIG_MS : RIG_MS / 4);
+		if (psn < 26)
+			rig_progress(r, psn + 1, psn + 1, psn + 1);
+	}
+	rig_forget(r);
+	rig_pass(r, RIG_MS / 2);
+	r->e->sink.tx = no_room;
+	all_but(r, 29, 30);
+	r->e->sink.tx = rig_sink_tx;
+	rig_pass(r, RIG_MS / 4);
+	for (uint32_t psn = 26; psn < 29; psn++)
+		rig_expect(r, PORT_WAN, SEND_ONLY("%06x"), psn);
+	rig_quiet(r);
 	rig_destroy(r);
 }
 
@@ -251,6 +283,7 @@ int main(void)
 		cmocka_unit_test(test_refuses_what_it_offered),
 		cmocka_unit_test(test_refused_late),
 		cmocka_unit_test(test_idle_for_long),
+		cmocka_unit_test(test_lost_waits_for_room),
 		cmocka_unit_test(test_sealed_from_restart),
 		cmocka_unit_test(test_resumed_from_wrong_side),
 		cmocka_unit_test(test_nothing_came),
