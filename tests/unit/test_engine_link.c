@@ -115,7 +115,7 @@ static int no_room(void *ctx, enum engine_port port, const uint8_t *data, uint32
 	return -1;
 }
 
-/* The port has no room when it is told what is lost: all of that leaves as soon as there is some. */
+/* The port has no room when it is told what is lost: all of that leaves as soon as there is. */
 static void test_lost_waits_for_room(void **state)
 {
 	struct rig *r = rig_held(&small, 0, POLICY_EARLY, RIG_MTU);
