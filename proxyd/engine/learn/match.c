@@ -178,7 +178,7 @@ void match_note_nak(struct engine *e, const struct flow *ack, uint32_t psn, uint
 	m->count = msn;
 }
 
-/* @fl, unpaired or unanswered, goes back, to @f. */
+/* @fl, unpaired or unanswered, goes back, to @f, whose ICRC is right. */
 void match_went_back(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	uint32_t tag;
@@ -190,7 +190,7 @@ void match_went_back(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	ack = flow_ref(e, m->flow);
 	if (!ack->used || m->when < ack->born || !match_loose(e, ack) ||
-	    fl->partner == flow_index(e, ack) || !flow_reversed(fl, ack) || !icrc_ok(f))
+	    fl->partner == flow_index(e, ack) || !flow_reversed(fl, ack))
 		return;
 	if (match_pair(e, fl, ack, f->psn, 1))
 		una_heard(&fl->lane, wire_psn_of(f), m->count, true);
