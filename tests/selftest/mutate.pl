@@ -62,7 +62,7 @@ sub same
 
 	return $old =~ /= \{0\}|\bh = 0\b/ || sizeless($old) eq sizeless($new) || ($old =~ /arena_alloc\(.*, 64\);/ && $new !~ /, 64\);/)
 		if $kind eq 'number';
-	return $kind eq 'bound' && $old =~ /\bnow\b|_[nu]s\b|_[NU]S\b|bytes|pool_fill|fabs|(\S+) [<>]=? (\S+) \? (\1 : \2|\2 : \1)\b/;
+	return $kind eq 'bound' && $old =~ /\bnow\b|_[nu]s\b|_[NU]S\b|(?i:bytes)|pool_fill|fabs|(\S+) [<>]=? (\S+) \? (\1 : \2|\2 : \1)\b/;
 }
 
 for my $file (@files) {
