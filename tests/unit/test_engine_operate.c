@@ -240,6 +240,23 @@ static void test_meters(void **state)
 	rig_destroy(r);
 }
 
+/* Behind the last place of a table that was full there is no connection, whatever lies there. */
+static void test_last_place(void **state)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	struct conn_info ci;
+	uint32_t n = 0;
+
+	(void)state;
+	undone_watch(NULL); /* memory is changed by hand */
+	r->e->flows_end = r->e->nflows;
+	memset(&r->e->flows[r->e->nflows], 0xff, sizeof(*r->e->flows));
+	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1)
+		n++;
+	assert_int_equal(n, 1);
+	rig_destroy(r);
+}
+
 /* At 1 Mbit/s SENDs wait for tokens; with another rate they leave at once, also those that wait. */
 static void test_pace(void **state)
 {
@@ -419,15 +436,15 @@ static void test_timeouts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bypass),		cmocka_unit_test(test_bypass_refuses),
-		cmocka_unit_test(test_rules_moved),	cmocka_unit_test(test_all_off),
-		cmocka_unit_test(test_release),		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_meters),		cmocka_unit_test(test_pace),
-		cmocka_unit_test(test_pace_found),	cmocka_unit_test(test_pace_reloaded),
-		cmocka_unit_test(test_pace_set),	cmocka_unit_test(test_pace_alone),
-		cmocka_unit_test(test_timeouts),	cmocka_unit_test(test_pace_class),
-		cmocka_unit_test(test_rules_gone),	cmocka_unit_test(test_rules_overlap),
-		cmocka_unit_test(test_policy_reloaded),
+		cmocka_unit_test(test_bypass),	      cmocka_unit_test(test_bypass_refuses),
+		cmocka_unit_test(test_rules_moved),   cmocka_unit_test(test_all_off),
+		cmocka_unit_test(test_release),	      cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_meters),	      cmocka_unit_test(test_last_place),
+		cmocka_unit_test(test_pace),	      cmocka_unit_test(test_pace_found),
+		cmocka_unit_test(test_pace_reloaded), cmocka_unit_test(test_pace_set),
+		cmocka_unit_test(test_pace_alone),    cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_pace_class),    cmocka_unit_test(test_rules_gone),
+		cmocka_unit_test(test_rules_overlap), cmocka_unit_test(test_policy_reloaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
