@@ -216,8 +216,7 @@ static void follow_message(struct lane *l, const struct next_request *q, bool eo
 /* Whether the responder may come to know other numbers: then repeats must be known here. */
 static bool may_differ(const struct lane *l, const struct lane_reads *x)
 {
-	return l->role == ROLE_OPENER &&
-	       (l->ahead || l->atomic == ATOMIC_PREFETCH || x->announce_page != POOL_NONE);
+	return l->ahead || l->atomic == ATOMIC_PREFETCH || x->announce_page != POOL_NONE;
 }
 
 /* Record @q, which was retained, and move the marks past it; @eom: it ends its message. */
