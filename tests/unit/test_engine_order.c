@@ -238,6 +238,26 @@ static void test_barrier_of_one(void **state)
 	rig_destroy(r);
 }
 
+/* What is accepted behind a READ gets its barrier before the host may be told of it. When the READ
+ * is answered there is another one, also where nothing new was accepted, or the host waits. */
+static void test_barrier_behind_read(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test a = held(r, 0x22, 0x11, 0);
+
+	(void)state;
+	rig_rx(r, NEAR, "0c 40ffff 00%06x 80%06x 00*8 00000007 00000040", a.far, a.psn);
+	rig_rx(r, NEAR, SEND, a.far, a.psn + 1);
+	rig_pass(r, 10 * RIG_MS);
+	carried_out(r);
+	rig_pass(r, 10 * RIG_MS);
+	assert_int_equal(acks(r, a.near), 0);
+	rig_rx(r, FAR, "10 40ffff 00%06x 00%06x 1f%06x 61*64", a.near, a.psn, a.msn + 1);
+	rig_pass(r, 5 * RIG_MS);
+	assert_int_equal(acks(r, a.near), 1);
+	rig_destroy(r);
+}
+
 /* No record ever waited for an honest lane. When it ends, nothing of another one is lost. */
 static void test_honest_ends(void **state)
 {
@@ -706,6 +726,7 @@ int main(void)
 		cmocka_unit_test(test_records_of_peers),
 		cmocka_unit_test(test_barrier_of_some),
 		cmocka_unit_test(test_barrier_of_one),
+		cmocka_unit_test(test_barrier_behind_read),
 		cmocka_unit_test(test_honest_ends),
 		cmocka_unit_test(test_quiet_for_long),
 		cmocka_unit_test(test_waits_after_long),
