@@ -143,6 +143,38 @@ static void test_copies_are_near(void **state)
 	rig_destroy(r);
 }
 
+/* Packets that are lost and sent again leave the pattern as it is. One that is not behind the request
+ * whose copies are sent may be a new owner's, for whom a copy would be new, and one far away is. */
+static void test_copies_of_whom(void **state)
+{
+	static const struct {
+		int32_t behind;
+		bool goes_on;
+	} next[] = {{20, true}, {1, true}, {1000, true}, {5000, false}, {0, false}, {-1, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(next) / sizeof(*next); i++) {
+		struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+		uint64_t copies;
+		uint32_t copied;
+		struct rig *r;
+
+		rule.learn = LEARN_CM | LEARN_PSN;
+		r = rig_create(&small, &rule);
+		for (uint32_t n = 0; n < 8; n++)
+			exchange(r, 0x11, 0x22, 100 + n, n);
+		assert_int_equal(rig_pairs(r), 1);
+		rig_pass(r, RIG_MS);
+		assert_true(r->nout > 0);
+		copied = get_be24(r->out[r->nout - 1].data + RIG_BTH + 9);
+		rig_rx(r, NEAR, "04 40ffff 00000022 00%06x 61*8", copied + next[i].behind);
+		copies = engine_counter(r->e, EC_LEARN_PROBES);
+		rig_pass(r, 2 * RIG_MS);
+		assert_int_equal(engine_counter(r->e, EC_LEARN_PROBES) > copies, next[i].goes_on);
+		rig_destroy(r);
+	}
+}
+
 /* So many copies are sent where two queue pairs in step send @what behind their BTH. */
 static uint64_t copies_of(unsigned int opcode, const char *what)
 {
@@ -429,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_same_psns),
 		cmocka_unit_test(test_contradiction),
 		cmocka_unit_test(test_copies_are_near),
+		cmocka_unit_test(test_copies_of_whom),
 		cmocka_unit_test(test_copies_are_writes),
 		cmocka_unit_test(test_hint_gives_way),
 		cmocka_unit_test(test_unknown_passes),
