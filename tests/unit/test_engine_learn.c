@@ -143,8 +143,9 @@ static void test_copies_are_near(void **state)
 	rig_destroy(r);
 }
 
-/* Packets that are lost and sent again leave the pattern as it is. One that is not behind the request
- * whose copies are sent may be a new owner's, for whom a copy would be new, and one far away is. */
+/* Packets that are lost and sent again leave the pattern as it is. One that is not behind the
+ * request whose copies are sent may be a new owner's, for whom a copy would be new, and one far
+ * away is. */
 static void test_copies_of_whom(void **state)
 {
 	static const struct {
