@@ -819,11 +819,20 @@ static void late_samples(void **state)
 
 static void strange_samples(void **state)
 {
+	const struct rate_sample full = {.sent_at = 1, .got_at = 1, .unread = 1u << 30},
+				 dropped = {.sent_at = 20000000,
+					    .sent = 1 << 20,
+					    .got_at = 20000000,
+					    .got = 1 << 20};
 	struct rate r;
 	struct prng p;
 
 	(void)state;
 	rate_init(&r, 0, SHARE_FAIR);
+	/* a peer that has dropped what waited in its rings */
+	rate_heard(&r, &full, 1000000, 1000001);
+	rate_heard(&r, &dropped, 1000000, 21000000);
+	assert_true(r.delivered >= 0);
 	prng_init(&p, 3);
 	for (uint64_t now = 1; now < 2000000000; now += prng_below(&p, 2000000)) {
 		struct rate_sample s = {.sent_at = prng_hit(&p, 0.5) ? now : prng_next(&p),

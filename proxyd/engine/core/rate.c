@@ -260,7 +260,7 @@ static bool look(const struct rate *r, struct sight *w)
 	w->loss = 1 - (w->delivered + (double)uncounted(first, last)) / w->bytes;
 	w->loss = fmax(0, w->loss - w->overrun);
 	if (w->overrun <= OVERRUN_MANY) /* of a slow receiver it counts what is read */
-		w->delivered += (double)last->unread - (double)first->unread;
+		w->delivered = fmax(0, w->delivered + (double)last->unread - (double)first->unread);
 	w->delivered *= 1e9 / (double)(last->got_at - first->got_at);
 	w->marks = last->packets == first->packets
 			   ? 0
