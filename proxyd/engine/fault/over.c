@@ -70,7 +70,7 @@ static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct flow *back = flow_partner(e, fl);
 
-	if (back && failed(&fl->lane)) /* nobody understands its numbers, nor will */
+	if (back && failed(&fl->lane)) /* its queue pair number may be used again */
 		back->stranded = false;
 	lane_close(e, fl, why, false);
 	/* its opener may be gone, or it does not know yet */

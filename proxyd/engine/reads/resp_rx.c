@@ -78,10 +78,10 @@ static bool quiet(const struct engine *e, const struct lane *l, const struct lan
 
 /*
  * @f came before, or (@unknown) belongs to no fetch: the host asked for it again, and that request
- * passed the lane by. Where guesses were made, a response that no known request waits for may
- * belong to a guess, and the host must not see it. But when none can be on its way any more, and
- * another queue pair was asked for just that, the number has another owner, who waits for it.
- * Returns the PSN under which @f was passed on to the host; HOST_NONE: it was not.
+ * passed the lane by. What is held for the host comes from here. Where guesses were made, a
+ * response that no known request waits for may belong to one, which the host must not see. But when
+ * none can be on its way any more, and another queue pair was asked for just that, the number has
+ * another owner, who waits for it. Returns the PSN under which @f was passed on, or HOST_NONE.
  */
 static struct host_psn stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
 {
