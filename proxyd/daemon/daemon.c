@@ -29,10 +29,12 @@
 #define RX_BUDGET   128 /* frames per socket and round */
 #define PEER_BUDGET 64	/* datagrams per round */
 #define ROUNDS	    8	/* per turn */
-/* After a turn with so many frames the next ones gather for so long. This process is often faster
- * than what feeds it, and would be woken for a few frames each time. */
+/* After a turn with so many frames the next ones gather for as long as that turn took, but no
+ * longer than REST_NS. This process is often faster than what feeds it, and would be woken for a
+ * few frames each time. What comes in a rest was at most half of what the turn read, so that it
+ * fits in the rings. */
 #define BUSY_FRAMES 8u
-#define REST_NS	    30000ull
+#define REST_NS	    80000ull
 #define HOUSE_NS    50000000ull
 #define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process did not run */
 #define OLD_NS	    1000000000ull  /* what waited so long for this process is dropped */
@@ -413,7 +415,7 @@ static uint64_t one_round(struct daemon *d)
 static uint64_t work(void *ctx)
 {
 	struct daemon *d = ctx;
-	uint64_t deadline = 0, silent;
+	uint64_t deadline = 0, silent, began = loop_now(), took;
 
 	d->turns++;
 	d->frames = 0;
@@ -422,8 +424,9 @@ static uint64_t work(void *ctx)
 		if (deadline > d->now)
 			break;
 	}
+	took = loop_now() - began;
 	if (d->frames >= BUSY_FRAMES)
-		loop_rest(d->loop, REST_NS);
+		loop_rest(d->loop, took < REST_NS ? took : REST_NS);
 	if (d->phase != HUSHED)
 		return deadline;
 	silent = daemon_hushed(d);
