@@ -389,11 +389,9 @@ static uint64_t one_round(struct daemon *d)
 	if (d->session && !d->boots_known)
 		daemon_state_told(d);
 	deadline = d->next_house;
-	/* an OPEN goes before the frames that it explains, whose seals the peer cannot open without
-	 * it; a METER goes behind the frames that it counts */
-	if (d->opened && !d->metered)
+	if (d->opened)
 		session_flush(d->session);
-	d->opened = d->metered = false;
+	d->opened = false;
 	waiting = afxdp_flush(d->port);
 	if (d->session) {
 		session_flush(d->session);

@@ -48,9 +48,14 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 	 * back (engine_peer_event()). Reports wait in the socket if it has no room. */
 	if (!d->session)
 		return;
+	/* an OPEN goes before the frames that it explains, whose seals the peer cannot open without
+	 * it; a METER goes behind the frames that it counts */
+	if (r->type == REPORT_METER && d->opened) {
+		session_flush(d->session);
+		d->opened = false;
+	}
 	session_report(d->session, peer, r);
 	d->opened |= r->type == REPORT_OPEN;
-	d->metered |= r->type == REPORT_METER;
 }
 
 static void sink_event(void *ctx, const struct engine_event *ev)

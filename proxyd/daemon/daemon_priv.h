@@ -38,7 +38,7 @@ enum phase {
  * @state_fd:    file that outlives this process, 0: none (daemon_state.c)
  * @adopted:     a former process made the engine; @hand_over: another one goes on with it
  * @boots_known: the file has the peers' epochs that the engine was told; @boot_told: these, 0: none
- * @opened, @metered: the engine sent an OPEN, a METER in this round
+ * @opened:      an OPEN waits to leave before the frames of this round
  * @look_at:     when to look for datagrams, unless the loop tells of some before
  * @frames:      that came in this turn
  */
@@ -46,7 +46,7 @@ struct daemon {
 	struct config *cfg;
 	int state_fd;
 	bool adopted, hand_over, boots_known;
-	bool opened, metered;
+	bool opened;
 	uint64_t boot_told[PEER_MAX];
 	bool vlan_strip[STEER_PORTS]; /* the former process did not restore it */
 	char state_path[STATE_PATH];

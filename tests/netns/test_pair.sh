@@ -94,6 +94,18 @@ two_qps()
 }
 it "two queue pairs at once, each with its partner" two_qps
 
+# The first packet opens the lane, and has a link measured that was quiet: what explains its seal goes before it
+opened_at_once()
+{
+	local bad opens
+
+	next_qpns
+	bad=$(stat_of b bad-icrc) opens=$(stat_of a opens)
+	transfer at-once a --cm --op write --count 200 --size 64K --depth 100 --mtu 4096 && intact at-once &&
+	[ "$(stat_of a opens)" -gt "$opens" ] && [ "$(stat_of b bad-icrc)" = "$bad" ] && [ "$(got at-once-resp bad-icrc)" = 0 ]
+}
+it "no frame comes before what explains it where a lane begins on a quiet link" opened_at_once
+
 collective() # as NCCL: two channels of four queue pairs, each message cut over all, a flag on each, credits back
 {
 	next_qpns
