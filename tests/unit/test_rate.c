@@ -16,6 +16,7 @@
 #include "cli/wanem/prng.h"
 
 #define PACKET	4200.0
+#define GAP_S	0.003
 #define STEP_S	2e-6
 #define METERS	1024u
 #define LAN	3.125e9 /* bytes per second */
@@ -62,16 +63,18 @@ struct sender {
  * @passed: bytes per second that pass by unpaced, besides, on the first sender's side, for
  *          @passed_for s from each half second of the first three on
  * @begins: until then it has little to send
+ * @seed:   of what happens by chance
+ * @gap:    s, from when on nothing arrives for GAP_S
  * @box:    the first sender's receiver, instead of a link
  * @offered: bytes per second that hosts have to send at most, 0: any number
  * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
  */
 struct model {
 	double link, rtt, queue, noise, marks, others, changes, later, busy, second;
-	double still, still_for, still_every, late, passed, passed_for, begins;
+	double still, still_for, still_every, late, passed, passed_for, begins, gap;
 	struct box box;
 	double offered;
-	unsigned int senders;
+	unsigned int senders, seed;
 	enum rate_share share[SENDERS];
 	double seconds, warm;
 	uint64_t limit;
@@ -161,7 +164,8 @@ static void send(struct model *m, struct sender *s, double t)
 			box_rx(&m->box);
 			continue;
 		}
-		if (!enters(m) || prng_hit(&m->rng, m->noise))
+		if (!enters(m) || prng_hit(&m->rng, m->noise) ||
+		    (m->gap > 0 && t >= m->gap && t < m->gap + GAP_S))
 			continue;
 		s->got += (uint64_t)PACKET;
 		s->packets++;
@@ -201,7 +205,7 @@ static void meter(struct model *m, struct sender *s, double t)
 
 static void run(struct model *m)
 {
-	prng_init(&m->rng, 7);
+	prng_init(&m->rng, 7 + m->seed);
 	for (unsigned int i = 0; i < m->senders; i++)
 		rate_init(&m->s[i].rate, m->limit, m->share[i]);
 	for (double t = 0; t < m->seconds; t += STEP_S) {
@@ -381,21 +385,29 @@ static void flooded_by_what_passes(void **state)
 	free(m);
 }
 
-/* Noise, met by who has only begun, is no full link, and what fills it later is nobody else's. */
+/* Noise, met by who has only begun, is no full link, and what fills it later is mostly nobody
+ * else's: chance can have the noise guessed too high, and then we fill the link at rest. */
 static void noise_at_first(void **state)
 {
-	struct model *m = model((struct model){.rtt = 0.02,
-					       .queue = LINK * 0.02,
-					       .noise = 0.03,
-					       .begins = 0.2,
-					       .seconds = 4,
-					       .warm = 2});
+	unsigned int others = 0;
 
 	(void)state;
-	run(m);
-	assert_int_equal(m->s[0].rate.rivals, 0);
-	assert_true(share(m) > 0.95);
-	free(m);
+	for (unsigned int seed = 0; seed < 10; seed++) {
+		struct model *m = model((struct model){.rtt = 0.02,
+						       .queue = LINK * 0.02,
+						       .noise = 0.03,
+						       .begins = 0.2,
+						       .seconds = 4,
+						       .warm = 2,
+						       .seed = seed});
+
+		run(m);
+		others += m->s[0].rate.rivals > 0;
+		assert_true(share(m) > 0.92);
+		free(m);
+	}
+	print_message("taken for others: %u of 10\n", others);
+	assert_true(others <= 3);
 }
 
 /* Such packets flood the link when they still do so after 300 ms, and for a while after. */
@@ -534,6 +546,25 @@ static void noise_later(void **state)
 	(void)state;
 	run(m);
 	assert_true(share(m) > 0.955);
+	free(m);
+}
+
+/* Who sent little, and lost some of it where nothing waited, has not found a full link: it is as
+ * fast as the link in a few round trips when there is more to send. */
+static void lost_by_few(void **state)
+{
+	struct model *m = model((struct model){.rtt = 0.02,
+					       .queue = LINK * 0.02,
+					       .gap = 0.97,
+					       .begins = 1,
+					       .seconds = 1.5,
+					       .warm = 1});
+
+	(void)state;
+	run(m);
+	print_message("%.3f of the link\n", share(m));
+	assert_true(m->s[0].rate.cuts > 0);
+	assert_true(share(m) > 0.75);
 	free(m);
 }
 
@@ -860,6 +891,7 @@ int main(void)
 		cmocka_unit_test(a_flood_that_lasts),
 		cmocka_unit_test(noise_at_first),
 		cmocka_unit_test(noise_later),
+		cmocka_unit_test(lost_by_few),
 		cmocka_unit_test(marks_of_a_queue),
 		cmocka_unit_test(a_link_that_is_not_known),
 		cmocka_unit_test(marks_alone),

@@ -313,6 +313,12 @@ static void cruise(struct rate *r, double pace, uint64_t now)
 	r->base = r->pace;
 }
 
+/* Whether hosts sent much less than they might, and nothing waited on the way. */
+static bool unfilled(const struct rate *r, const struct sight *w)
+{
+	return w->longest < (int64_t)QUEUE_SOME_NS && w->sent < DOUBT_PART * (double)rate_pace(r);
+}
+
 /* Whether what arrived of a window says nothing about the link. */
 static bool doubted(struct rate *r, const struct sight *w)
 {
@@ -320,6 +326,8 @@ static bool doubted(struct rate *r, const struct sight *w)
 
 	if (r->phase == RATE_OPEN)
 		r->most = w->sent;
+	if (unfilled(r, w))
+		return true;
 	if (agrees || w->loss < DOUBT_LOSS || w->queue > long_queue(r) ||
 	    w->delivered > DOUBT_PART * r->most) {
 		r->most = w->delivered;
@@ -472,8 +480,11 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 	}
 	/* what noise takes must be sent, too */
 	cruise(r, r->best * kept(r) / (1 - fmin(r->noise, 0.5)), now);
-	if (r->doubt)
-		speed_up(r, now);
+	if (!r->doubt)
+		return;
+	if (r->tried_loss < DOUBT_LOSS)
+		r->best = 0; /* hosts sent little: what the link carries is not known */
+	speed_up(r, now);
 }
 
 /* Keep the queue short without leaving the link idle. */
