@@ -26,52 +26,32 @@
 #include "host/log.h"
 #include "port/afxdp.h"
 
-#define RX_BUDGET   128 /* frames per socket and round */
-#define PEER_BUDGET 64	/* datagrams per round */
-#define ROUNDS	    8	/* per turn */
+#define RX_BUDGET     128 /* frames per socket and round */
+#define PEER_BUDGET   64  /* datagrams per round */
+#define ROUNDS	      8	  /* per turn */
 /* After a turn with so many frames the next ones gather for as long as that turn took, but no
  * longer than REST_NS. This process is often faster than what feeds it, and would be woken for a
  * few frames each time. What comes in a rest was at most half of what the turn read, so that it
  * fits in the rings. */
-#define BUSY_FRAMES 8u
-#define REST_NS	    80000ull
-#define HOUSE_NS    50000000ull
-#define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process did not run */
-#define OLD_NS	    1000000000ull  /* what waited so long for this process is dropped */
-#define OVERRUN_NS  1000000ull	   /* between queries of what the rings have lost */
-#define LOOK_NS	    50000ull	   /* datagrams of which no turn of the loop told wait no longer */
-#define SECOND_NS   1000000000ull
+#define BUSY_FRAMES   8u
+#define REST_NS	      80000ull
+#define HOUSE_NS      50000000ull
+#define STOOD_NS      (4 * HOUSE_NS) /* no round for so long: this process did not run */
+#define OLD_NS	      1000000000ull  /* what waited so long for this process is dropped */
+#define OVERRUN_NS    1000000ull     /* between queries of what the rings have lost */
+/* So long an OPEN is waited for, and not again for so long after it did not come. */
+#define OPEN_WAIT_NS  200000ull
+#define OPEN_AGAIN_NS 10000000ull
+#define LOOK_NS	      50000ull /* datagrams of which no turn of the loop told wait no longer */
+#define SECOND_NS     1000000000ull
 /* More than any ring holds. */
-#define LAST_ROUNDS 64
+#define LAST_ROUNDS   64
 /* Time to put queue pairs into the error state (engine/fault). */
-#define FAILING_NS  6000000000ull
+#define FAILING_NS    6000000000ull
 /* If frames or reports wait for the kernel to take them: try again after this, doubled at most so
  * many times, since the interface may be down. */
-#define TX_WAIT_NS  50000ull
-#define TX_WAITS    3u
-
-static void on_frame(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
-{
-	struct daemon *d = ctx;
-
-	if (!capture_on(&d->capture)) {
-		engine_rx(d->engine, (enum engine_port)side, data, len, d->now);
-		return;
-	}
-	capture_before(&d->capture, &d->view, d->now);
-	capture_frame(&d->capture, side, true, data, len, 0);
-	engine_rx(d->engine, (enum engine_port)side, data, len, d->now);
-	capture_after(&d->capture, &d->view, d->now);
-}
-
-_Static_assert(PORT_SOON == ENGINE_SOON, "both reckon with frames that are as far ahead");
-
-static void on_soon(void *ctx, const uint8_t *data, uint32_t len)
-{
-	struct daemon *d = ctx;
-
-	engine_rx_soon(d->engine, data, len);
-}
+#define TX_WAIT_NS    50000ull
+#define TX_WAITS      3u
 
 void daemon_clock(struct daemon *d)
 {
@@ -94,6 +74,76 @@ static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_
 	d->box.waited_ns = waited_ns;
 	engine_box(d->engine, &d->box);
 	session_rx(d->session, peer, data, len, d->now);
+}
+
+/* The engine answers a METER with what it had received when the METER arrived, so it must know
+ * which frames it may have read before or after that moment. Returns how many were read; some may
+ * be left when it is PEER_BUDGET. */
+static int read_datagrams(struct daemon *d)
+{
+	uint64_t read = afxdp_wan_read(d->port);
+	int n;
+
+	if (d->now >= d->overrun_at) {
+		d->overrun_at = d->now + OVERRUN_NS;
+		d->box.overrun = afxdp_overrun(d->port, STEER_WAN);
+	}
+	d->box.unread = afxdp_unread(d->port, STEER_WAN);
+	d->box.early = read - d->wan_read;
+	n = peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d);
+	if (n == PEER_BUDGET)
+		d->look_at = 0;
+	else
+		d->wan_read = read;
+	return n;
+}
+
+/*
+ * Of what arrived together the kernel shows the frames first, and an OPEN a few microseconds later
+ * though it came before them. So a frame that an OPEN may explain has the datagrams read until it
+ * does. Who waited in vain does not wait for a while: anybody can send frames with a wrong ICRC.
+ */
+static void to_engine(struct daemon *d, enum engine_port port, uint8_t *data, uint32_t len)
+{
+	uint64_t until = 0, now;
+
+	if (!d->session || d->now < d->ask_at) {
+		engine_rx(d->engine, port, data, len, d->now);
+		return;
+	}
+	while (!engine_rx_ask(d->engine, port, data, len, d->now)) {
+		now = loop_now();
+		until = until ? until : now + OPEN_WAIT_NS;
+		if (now > until) {
+			d->ask_at = now + OPEN_AGAIN_NS;
+			engine_rx(d->engine, port, data, len, d->now);
+			return;
+		}
+		read_datagrams(d);
+	}
+}
+
+static void on_frame(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
+{
+	struct daemon *d = ctx;
+
+	if (!capture_on(&d->capture)) {
+		to_engine(d, (enum engine_port)side, data, len);
+		return;
+	}
+	capture_before(&d->capture, &d->view, d->now);
+	capture_frame(&d->capture, side, true, data, len, 0);
+	to_engine(d, (enum engine_port)side, data, len);
+	capture_after(&d->capture, &d->view, d->now);
+}
+
+_Static_assert(PORT_SOON == ENGINE_SOON, "both reckon with frames that are as far ahead");
+
+static void on_soon(void *ctx, const uint8_t *data, uint32_t len)
+{
+	struct daemon *d = ctx;
+
+	engine_rx_soon(d->engine, data, len);
 }
 
 /* What an operator has bypassed, besides single connections. */
@@ -315,28 +365,6 @@ static bool look_for_datagrams(struct daemon *d)
 	return true;
 }
 
-/* The engine answers a METER with what it had received when the METER arrived, so it must know
- * which frames it may have read before or after that moment. True when datagrams may be left. */
-static bool read_datagrams(struct daemon *d)
-{
-	uint64_t read = afxdp_wan_read(d->port);
-	int n;
-
-	if (d->now >= d->overrun_at) {
-		d->overrun_at = d->now + OVERRUN_NS;
-		d->box.overrun = afxdp_overrun(d->port, STEER_WAN);
-	}
-	d->box.unread = afxdp_unread(d->port, STEER_WAN);
-	d->box.early = read - d->wan_read;
-	n = peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d);
-	if (n == PEER_BUDGET) {
-		d->look_at = 0;
-		return true;
-	}
-	d->wan_read = read;
-	return false;
-}
-
 /* Whether frames wait to be read. Later ones wake the loop. */
 static bool unread(const struct daemon *d)
 {
@@ -379,7 +407,7 @@ static uint64_t one_round(struct daemon *d)
 	afxdp_soon(d->port, on_soon, d);
 	/* datagrams first: an OPEN must not be read after the frames that it explains */
 	if (d->session && look_for_datagrams(d))
-		more = read_datagrams(d);
+		more = read_datagrams(d) == PEER_BUDGET;
 	moved = afxdp_rx(d->port, RX_BUDGET, on_frame, d);
 	d->frames += moved;
 	/* its events for the engine belong to this batch */

@@ -327,8 +327,26 @@ static struct flow *met(struct engine *e, enum engine_port port, const struct fr
 	return fl;
 }
 
-static void rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
-	       uint64_t now_ns)
+/* @f, of @fl, has a wrong ICRC. An OPEN of the peer may explain it: false when that is to be asked
+ * for, and nothing is done. Else nothing may be learned from it; the host will drop it. */
+static bool rx_damaged(struct engine *e, enum engine_port port, const struct flow *fl,
+		       const struct frame *f, bool ask)
+{
+	const struct rule *rule = fl && fl->rule >= 0 ? &e->rules[fl->rule] : NULL;
+
+	if (ask && port == PORT_WAN && fl && fl->side == PORT_WAN && rule && rule->seal &&
+	    rule->peer >= 0 && e->peer_up[rule->peer]) {
+		e->counters[EC_RX_WAN]--;
+		return false;
+	}
+	COUNT(e, BAD_ICRC);
+	engine_pass(e, NULL, port, f);
+	return true;
+}
+
+/* False, and nothing is done, when the caller is to @ask for what may explain the frame first. */
+static bool rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
+	       uint64_t now_ns, bool ask)
 {
 	struct frame f;
 	enum frame_verdict v = frame_parse(data, len, &f);
@@ -341,33 +359,29 @@ static void rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t 
 		f.data = data;
 		f.len = len;
 		rx_unknown(e, port, &f, v);
-		return;
+		return true;
 	}
 	if (e->prefetch)
 		signalled(e, &f);
 	if (f.opcode == OP_PUSH || f.opcode == OP_PARITY) {
 		rx_push(e, port, &f);
-		return;
+		return true;
 	}
 	if (!(f.op->flags & OPF_RC)) {
 		rx_other(e, port, &f);
-		return;
+		return true;
 	}
 	if (!frame_understood(&f)) {
 		rx_unknown_answer(e, port, &f);
-		return;
+		return true;
 	}
 	fl = flow_find(e, &f);
 	if (port == PORT_WAN && fl && !seal_open(e, fl, &f, data))
-		return;
+		return true;
 	if (check_now(e, port, fl, &f)) {
 		f.icrc_right = icrc_ok(&f);
-		if (!f.icrc_right) {
-			/* nothing may be learned from a damaged packet; the host will drop it */
-			COUNT(e, BAD_ICRC);
-			engine_pass(e, NULL, port, &f);
-			return;
-		}
+		if (!f.icrc_right)
+			return rx_damaged(e, port, fl, &f, ask);
 	}
 	fl = met(e, port, &f, fl);
 	count_flow(fl, len);
@@ -378,18 +392,19 @@ static void rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t 
 		if (fl && fl->rule < 0)
 			COUNT(e, NO_RULE);
 		engine_pass(e, NULL, port, &f);
-		return;
+		return true;
 	}
 	rx_by_link(e, fl, &f);
 	if (port == PORT_LAN && fl->rule >= 0 && e->rules[fl->rule].dscp)
 		frame_set_dscp(&f, data, e->rules[fl->rule].dscp & ~RULE_DSCP);
 	learn_frame(e, fl, &f);
 	if (e->in_fault && rx_in_fault(e, fl, &f))
-		return;
+		return true;
 	if (f.op->flags & OPF_REQUEST)
 		rx_request(e, fl, &f);
 	else
 		rx_response(e, fl, &f);
+	return true;
 }
 
 /* What was found broken meanwhile. */
@@ -402,8 +417,17 @@ static void settle(struct engine *e)
 void engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
 	       uint64_t now_ns)
 {
-	rx(e, port, data, len, now_ns);
+	(void)rx(e, port, data, len, now_ns, false);
 	settle(e);
+}
+
+bool engine_rx_ask(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
+		   uint64_t now_ns)
+{
+	bool done = rx(e, port, data, len, now_ns, true);
+
+	settle(e);
+	return done;
 }
 
 void engine_box(struct engine *e, const struct engine_box *b)

@@ -235,6 +235,13 @@ void engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t 
 	       uint64_t now_ns);
 
 /**
+ * engine_rx_ask - the same, but false, and nothing is done, for a frame that a report may explain
+ * which was sent before it: read what peers have sent, then call engine_rx().
+ */
+bool engine_rx_ask(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
+		   uint64_t now_ns);
+
+/**
  * engine_rx_soon - engine_rx() will be called with this frame after ENGINE_SOON others, or sooner
  * when there are fewer. For speed only. NULL: nothing will come in this turn.
  */
