@@ -27,7 +27,8 @@
  * a window, and what arrives of that says nothing about the link. So a window that lost most,
  * without a queue, and of which much less arrived than the link has carried before, is answered
  * like any other but not believed: as soon as nothing is lost any more, the pace is doubled in each
- * round until the link is full again. If what then arrives is not more, it is believed.
+ * round until the link is full again. If what then arrives is not more, it is believed. Nor is a
+ * window believed in which hosts sent much less than they might, and nothing waited on the way.
  *
  * The peer's process reads frames from a ring and METERs from a socket, and may be late with
  * either. So when it reads a METER, frames that came before it may be unread, and frames that came
