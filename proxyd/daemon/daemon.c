@@ -31,8 +31,8 @@
 #define ROUNDS	      8	  /* per turn */
 /* After a turn with so many frames the next ones gather for as long as that turn took, but no
  * longer than REST_NS. This process is often faster than what feeds it, and would be woken for a
- * few frames each time. What comes in a rest was at most half of what the turn read, so that it
- * fits in the rings. */
+ * few frames each time. At a steady rate, what comes in a rest is at most half of what the next
+ * turn reads, so that it fits in the rings. */
 #define BUSY_FRAMES   8u
 #define REST_NS	      80000ull
 #define HOUSE_NS      50000000ull

@@ -328,7 +328,8 @@ static struct flow *met(struct engine *e, enum engine_port port, const struct fr
 }
 
 /* @f, of @fl, has a wrong ICRC. An OPEN of the peer may explain it: false when that is to be asked
- * for, and nothing is done. Else nothing may be learned from it; the host will drop it. */
+ * for, and nothing is done (signalled() counts it again, which only makes answers that were READ
+ * ahead too old). Else nothing may be learned from it; the host will drop it. */
 static bool rx_damaged(struct engine *e, enum engine_port port, const struct flow *fl,
 		       const struct frame *f, bool ask)
 {
