@@ -333,8 +333,10 @@ static bool ask_bridge(struct fdb *f, const struct port *ports, struct station *
 		if (r->rta_type != NDA_CACHEINFO || RTA_PAYLOAD(r) < sizeof(c))
 			continue;
 		memcpy(&c, RTA_DATA(r), sizeof(c));
-		/* As late as it can have been: a host that has moved says so there, and where the
-		 * clocks do not tell what was first, the bridge is right. */
+		/* As late as it can have been (the clock is read after the answer): a host that
+		 * has moved says so there, and where the clocks do not tell what was first, the
+		 * bridge is right. */
+		fdb_clock(f);
 		age = (uint64_t)c.ndm_updated * USER_MS;
 		at = age > CLOCKS_MS ? f->now - (age - CLOCKS_MS) : f->now;
 	}
