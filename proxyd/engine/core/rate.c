@@ -83,8 +83,8 @@
 /* How late the peer's process was at most fades by this part with each sample. */
 #define LATE_FADES     128u
 #define LATE_MOST      (100 * NSEC_PER_MSEC)
-/* A queue of a tenth of the round trip is a sign. */
-#define QUEUE_MIN_NS   NSEC_PER_MSEC
+/* A queue of a tenth of the round trip is a sign. What waits for a processor's turn is shorter. */
+#define QUEUE_MIN_NS   (2 * NSEC_PER_MSEC)
 #define CRUISE_MIN     8u
 #define CRUISE_MAX     64u
 #define STEP_MIN       0.01
