@@ -516,7 +516,7 @@ static void round_over(struct rate *r, const struct sight *w, uint64_t now)
 	if (w->loss < r->noise || (w->queue < long_queue(r) / 4 && w->loss < NOISE_MOST))
 		r->noise += (w->loss - r->noise) / 8;
 	r->round_at = now;
-	if (w->sent < 0.9 * r->pace) {
+	if (r->phase == RATE_OPEN || w->sent < 0.9 * r->pace) {
 		r->rounds = 0; /* the hosts have no more to send */
 		return;
 	}
@@ -576,7 +576,7 @@ void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, ui
 	why = full(r, &w);
 	if (r->phase != RATE_DOWN && why)
 		slow_down(r, &w, why, now);
-	else if (r->phase != RATE_OPEN && now - r->round_at >= turn_ns(r))
+	else if (now - r->round_at >= turn_ns(r))
 		round_over(r, &w, now);
 }
 
