@@ -12,7 +12,7 @@
 
 #define FIELD(type, member) offsetof(type, member), sizeof(((type *)0)->member)
 
-static const char *const mode_names[] = {"auto", "native", "generic", NULL};
+static const char *const mode_names[] = {"auto", "native", "generic", "zero-copy", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
 static const char *const ahead_names[] = {"off", "on", "single", "responder",
 					  NULL}; /* enum prefetch */

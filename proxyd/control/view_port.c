@@ -74,7 +74,7 @@ static void put_causes(json_t *o, const struct afxdp_counts *counts, const struc
 static void put_mode(json_t *o, const struct afxdp *x, unsigned int port)
 {
 	bool native = afxdp_native(x, port), zero = afxdp_zero_copy(x, port);
-	int e = afxdp_native_error(x, port);
+	int e = afxdp_native_error(x, port), refused = afxdp_refused(x, port);
 	char why[128];
 
 	snprintf(why, sizeof(why), "the driver refused native XDP: %s", e ? strerror(e) : "");
@@ -84,10 +84,12 @@ static void put_mode(json_t *o, const struct afxdp *x, unsigned int port)
 		     : e    ? why
 			    : "the configuration has mode = generic");
 	view_put_str(o, "memory", zero ? "zero-copy" : "copy");
+	snprintf(why, sizeof(why), "the driver refused zero-copy: %s", strerror(refused));
 	view_put_str(o, "memory-reason",
-		     zero     ? NULL
-		     : native ? "this version asks the driver for copies"
-			      : "generic XDP copies each frame");
+		     zero      ? NULL
+		     : !native ? "generic XDP copies each frame"
+		     : refused ? why
+			       : "the configuration does not have mode = zero-copy");
 }
 
 /* Whose packets no rule wants; null when there were none. */

@@ -348,7 +348,7 @@ static void say_port(const struct daemon *d, unsigned int port)
 {
 	const char *side = port < STEER_PORT(STEER_WAN, 0) ? "LAN" : "WAN";
 	unsigned int queues;
-	int e;
+	int e, refused;
 
 	if (afxdp_absent(d->port, port))
 		log_line(LOG_WARNING,
@@ -358,11 +358,14 @@ static void say_port(const struct daemon *d, unsigned int port)
 	if (!afxdp_has(d->port, port))
 		return;
 	e = afxdp_native_error(d->port, port);
+	refused = afxdp_refused(d->port, port);
 	queues = afxdp_queues(d->port, port);
-	log_line(LOG_INFO, "%s port %s: %s XDP, %u queue%s, frames up to %u bytes%s%s", side,
+	log_line(LOG_INFO, "%s port %s: %s XDP%s, %u queue%s, frames up to %u bytes%s%s%s%s", side,
 		 afxdp_name(d->port, port), afxdp_native(d->port, port) ? "native" : "generic",
-		 queues, queues == 1 ? "" : "s", afxdp_max_frame(d->port),
-		 e ? "; native XDP failed: " : "", e ? strerror(e) : "");
+		 afxdp_zero_copy(d->port, port) ? ", zero-copy" : "", queues,
+		 queues == 1 ? "" : "s", afxdp_max_frame(d->port), e ? "; native XDP failed: " : "",
+		 e ? strerror(e) : "", refused ? "; zero-copy failed: " : "",
+		 refused ? strerror(refused) : "");
 }
 
 static void say_hello(const struct daemon *d)

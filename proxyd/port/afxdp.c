@@ -70,7 +70,6 @@ static int choose_max_frame(struct afxdp *x, const struct afxdp_config *cfg, cha
 
 	x->multibuffer = !cfg->single_buffer && afxdp_multibuffer();
 	x->max_frame = x->multibuffer ? FRAME_MAX : AFXDP_ONE_BUFFER;
-	x->max_tx = x->multibuffer ? FRAME_MAX : AFXDP_CHUNK;
 	if (cfg->max_frame > AFXDP_ONE_BUFFER && !x->multibuffer) {
 		if (cfg->single_buffer)
 			return port_fail(err, errlen, -EOPNOTSUPP,
@@ -245,6 +244,15 @@ static int open_ports(struct afxdp *x, const struct afxdp_config *cfg, char *err
 	return r;
 }
 
+/* A program in the stack never gets frames that the driver wrote to our memory itself. */
+static bool mixed(const struct afxdp *x)
+{
+	port_each (x, p)
+		if (x->port[p].zero_copy && !x->prog.native[p])
+			return true;
+	return false;
+}
+
 struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errlen)
 {
 	struct afxdp *x = calloc(1, sizeof(*x));
@@ -278,8 +286,15 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 	steer_pins_close(&x->pins);
 	if (r >= 0 && x->prog.held) /* an interface may be another one than before */
 		r = steer_pins_set(&x->pins, &x->prog, err, errlen);
-	if (r >= 0)
+	if (r >= 0 && !mixed(x))
 		return x;
+	if (r >= 0) {
+		struct afxdp_config copy = *cfg;
+
+		copy.mode = AFXDP_AUTO;
+		afxdp_close(x);
+		return afxdp_open(&copy, err, errlen);
+	}
 fail:
 	afxdp_close(x);
 	return NULL;
@@ -317,8 +332,7 @@ void afxdp_close(struct afxdp *x)
 	}
 	steer_pins_close(&x->pins);
 	steer_headers_close(&x->pins);
-	if (x->umem)
-		afxdp_flush(x);
+	afxdp_flush(x);
 	sockets_close(x);
 	port_each (x, p)
 		netif_close(&x->port[p].nif);
@@ -377,16 +391,12 @@ const char *afxdp_driver(const struct afxdp *x, unsigned int port)
 
 bool afxdp_zero_copy(const struct afxdp *x, unsigned int port)
 {
-	for (unsigned int i = 0; i < x->port[port].nq; i++) {
-		struct xdp_options o = {0};
-		socklen_t len = sizeof(o);
+	return x->port[port].zero_copy;
+}
 
-		if (getsockopt(xsk_socket__fd(x->port[port].q[i].xsk), SOL_XDP, XDP_OPTIONS, &o,
-			       &len) ||
-		    !(o.flags & XDP_OPTIONS_ZEROCOPY))
-			return false;
-	}
-	return x->port[port].nq > 0;
+int afxdp_refused(const struct afxdp *x, unsigned int port)
+{
+	return x->port[port].refused;
 }
 
 int afxdp_native_error(const struct afxdp *x, unsigned int port)
@@ -469,7 +479,7 @@ void afxdp_carrier(struct afxdp *x)
 		struct port *port = &x->port[p];
 		bool avoid = port->carrier < best[port->side];
 
-		if (avoid && !port->avoid && x->umem)
+		if (avoid && !port->avoid && port->umem)
 			tx_drop(port);
 		port->waiting |= port->avoid && !avoid; /* for what was dropped */
 		port->avoid = avoid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The Ethernet ports of the appliance through AF_XDP: the XDP program on each, one UMEM, one socket
- * a port and queue. Frames longer than one chunk arrive and leave in several descriptors
+ * The Ethernet ports of the appliance through AF_XDP: the XDP program and a UMEM on each, one
+ * socket a port and queue. Frames longer than one chunk arrive and leave in several descriptors
  * (multi-buffer) and are joined here.
  *
  * A side, LAN or WAN, has one port or several (members): those of one bond, or to two switches or
@@ -21,12 +21,13 @@
 #define AFXDP_PINS "/sys/fs/bpf/longhaul"
 
 enum afxdp_mode {
-	AFXDP_AUTO,    /* native, else generic */
-	AFXDP_NATIVE,  /* in the driver */
-	AFXDP_GENERIC, /* in the stack, any driver */
+	AFXDP_AUTO,	 /* native, else generic */
+	AFXDP_NATIVE,	 /* in the driver */
+	AFXDP_GENERIC,	 /* in the stack, any driver */
+	AFXDP_ZERO_COPY, /* as AFXDP_AUTO, and drivers that can write to our memory do so */
 };
 
-/* A UMEM has so many chunks where nothing else is said, of so many bytes. */
+/* The UMEMs have so many chunks where nothing else is said, of so many bytes. */
 #define AFXDP_FRAMES 16384u
 #define AFXDP_CHUNK  4096u
 
@@ -51,8 +52,8 @@ struct afxdp_prefix {
  * @near, @far: prefixes on the LAN side and beyond the WAN; copied
  * @vlan_rules: [vlan id] -> rules that take this VLAN, [STEER_UNTAGGED] for untagged frames; 4096
  *             words. Priority-tagged frames count as untagged.
- * @frames:    chunks of 4 KiB in the UMEM (AFXDP_FRAMES when 0)
- * @file:      descriptor of a file in memory that the UMEM is to be in, so that the next process
+ * @frames:    chunks of 4 KiB in all UMEMs (AFXDP_FRAMES when 0)
+ * @file:      descriptor of a file in memory that the UMEMs are to be in, so that the next process
  *             need not wait for other pages, 0: none. Nobody else may use it at the same time
  * @file_new:  it may be made anew where it is of no use as it is, which takes up to a second
  * @stale_ns:  heartbeat older than this: everything passes to the kernel (default 500 ms when 0)
@@ -194,11 +195,12 @@ uint32_t afxdp_max_frame(const struct afxdp *x);
 unsigned int afxdp_queues(const struct afxdp *x, unsigned int port);
 
 /** afxdp_name, afxdp_driver - of the interface; the driver "" when it is not known.
- * afxdp_zero_copy - whether the kernel says that all its sockets share their memory with it. A
- * system call. */
+ * afxdp_zero_copy - whether its driver reads and writes our memory itself. afxdp_refused - the
+ * errno of an attempt at that, 0: there was none. */
 const char *afxdp_name(const struct afxdp *x, unsigned int port);
 const char *afxdp_driver(const struct afxdp *x, unsigned int port);
 bool afxdp_zero_copy(const struct afxdp *x, unsigned int port);
+int afxdp_refused(const struct afxdp *x, unsigned int port);
 
 /** afxdp_native_error - why AFXDP_AUTO fell back to generic: the errno of the native attempt, else
  * 0. */

@@ -247,7 +247,7 @@ enum chunk_owner {
 
 /**
  * struct rxq - one socket.
- * @first:   number of its first receive chunk in the UMEM; @nchunks: how many it owns
+ * @first:   number of its first receive chunk in the port's UMEM; @nchunks: how many it owns
  * @owner:   [chunk] -> enum chunk_owner, counted from @first, as in @back
  * @back:    chunks of ours to be given to the kernel, all that are CHUNK_OURS once a batch is read
  * @at:      where a frame of several descriptors begins: in its first chunk, or in @join
@@ -279,6 +279,9 @@ enum port_carrier {
  * @carrier: see there; @avoid: another port of its side has a better one (afxdp_carrier())
  * @bridge:  interface index of the kernel's bridge above it, 0: none; @bridge_port: of what that
  *           bridge has as its port: the interface itself, or the bond that it belongs to
+ * @area:    its part of the packet memory, @area_len bytes, and @umem, what the kernel made of it
+ * @zero_copy: the driver reads and writes @area itself; @refused: errno of such an attempt, else 0
+ * @max_tx:  longest frame that its socket takes
  * @tx:      transmit ring, of queue 0's socket
  * @base:    UMEM address of the first transmit chunk
  * @free:    stack of transmit chunks at hand, as indices from @base
@@ -294,6 +297,12 @@ struct port {
 	unsigned int bridge, bridge_port;
 	struct rxq *q;
 	unsigned int nq;
+	uint8_t *area;
+	size_t area_len;
+	struct xsk_umem *umem;
+	bool zero_copy;
+	int refused;
+	uint32_t max_tx;
 	struct xsk_ring_prod tx;
 	uint64_t base;
 	uint32_t *free;
@@ -317,7 +326,6 @@ struct fdb;
 struct afxdp {
 	uint8_t *area;
 	size_t area_len;
-	struct xsk_umem *umem;
 	struct port port[STEER_PORTS];
 	unsigned int have, absent;
 	unsigned int members[STEER_SIDES];
@@ -326,7 +334,7 @@ struct afxdp {
 	struct fdb *links;
 	struct steer_prog prog;
 	struct steer_pins pins;
-	uint32_t max_frame, max_tx;
+	uint32_t max_frame;
 	bool multibuffer;
 	port_soon_fn soon;
 	void *soon_ctx;
@@ -375,10 +383,10 @@ void tx_drop(struct port *p);
 int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen);
 
 /**
- * area_map - @len bytes for the UMEM, in the file @fd if that is not 0 and holds them; see
+ * area_map - @len bytes for the UMEMs, in the file @fd if that is not 0 and holds them; see
  * afxdp_area.c
  * @make:  it may be made anew
- * @parts: sockets that share it
+ * @parts: number of the way in which it is cut
  * NULL: no memory
  */
 uint8_t *area_map(int fd, bool make, size_t len, uint32_t parts);

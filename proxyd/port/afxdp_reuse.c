@@ -137,7 +137,7 @@ static bool same_mode(const struct netif *nif, enum afxdp_mode mode, bool *nativ
 	if (bpf_xdp_query((int)nif->index, 0, &q))
 		return false;
 	*native = q.attach_mode == XDP_ATTACHED_DRV;
-	return mode == AFXDP_AUTO || *native == (mode == AFXDP_NATIVE);
+	return (mode != AFXDP_NATIVE && mode != AFXDP_GENERIC) || *native == (mode == AFXDP_NATIVE);
 }
 
 static bool same_text(int config)

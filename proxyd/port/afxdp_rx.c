@@ -32,6 +32,7 @@
  * No allocation, no lock: one thread owns a port.
  */
 #include <string.h>
+#include <sys/socket.h>
 
 #include "port/afxdp_priv.h"
 
@@ -91,9 +92,9 @@ static void to_buffer(struct rxq *q)
 }
 
 /* Add the bytes of @d to the frame. */
-static void append(struct afxdp *x, struct rxq *q, const struct xdp_desc *d)
+static void append(struct port *p, struct rxq *q, const struct xdp_desc *d)
 {
-	uint8_t *data = x->area + d->addr, *chunk = data - d->addr % AFXDP_CHUNK;
+	uint8_t *data = p->area + d->addr, *chunk = data - d->addr % AFXDP_CHUNK;
 
 	if (!q->joined) {
 		q->at = data;
@@ -110,7 +111,7 @@ static void append(struct afxdp *x, struct rxq *q, const struct xdp_desc *d)
  * One descriptor of a frame in several, or one that is @bad. Returns true when the frame is
  * complete, @q->joined bytes at @q->at.
  */
-static bool join(struct afxdp *x, struct port *p, struct rxq *q, const struct xdp_desc *d, bool bad)
+static bool join(struct port *p, struct rxq *q, const struct xdp_desc *d, bool bad)
 {
 	if (!q->joining) {
 		q->joining = true;
@@ -125,7 +126,7 @@ static bool join(struct afxdp *x, struct port *p, struct rxq *q, const struct xd
 		p->n.rx_too_long++;
 	}
 	if (!q->skip)
-		append(x, q, d);
+		append(p, q, d);
 	q->joining = d->options & XDP_PKT_CONTD;
 	return !q->joining && !q->skip;
 }
@@ -137,7 +138,8 @@ void afxdp_soon(struct afxdp *x, port_soon_fn fn, void *ctx)
 }
 
 /* Tell of frame @i of @n that wait from @idx on. */
-static void tell_soon(struct afxdp *x, struct rxq *q, uint32_t idx, uint32_t i, uint32_t n)
+static void tell_soon(struct afxdp *x, struct port *p, struct rxq *q, uint32_t idx, uint32_t i,
+		      uint32_t n)
 {
 	const struct xdp_desc *d;
 
@@ -148,23 +150,31 @@ static void tell_soon(struct afxdp *x, struct rxq *q, uint32_t idx, uint32_t i, 
 		return;
 	}
 	d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
-	if (d->addr < x->area_len && d->len <= x->area_len - d->addr)
-		x->soon(x->soon_ctx, x->area + d->addr, d->len);
+	if (d->addr < p->area_len && d->len <= p->area_len - d->addr)
+		x->soon(x->soon_ctx, p->area + d->addr, d->len);
 }
 
 /* Prefetch the frame of descriptor @i of @n: the kernel wrote it on another processor, or so long
  * ago that it has left the cache. */
-static void fetch(const struct afxdp *x, const struct rxq *q, uint32_t idx, uint32_t i, uint32_t n)
+static void fetch(const struct port *p, const struct rxq *q, uint32_t idx, uint32_t i, uint32_t n)
 {
 	const struct xdp_desc *d;
 
 	if (i >= n)
 		return;
 	d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
-	if (d->addr >= x->area_len)
+	if (d->addr >= p->area_len)
 		return;
 	for (uint32_t at = 0; at < d->len && at < FETCH_BYTES; at += LINE)
-		__builtin_prefetch(x->area + d->addr + at);
+		__builtin_prefetch(p->area + d->addr + at);
+}
+
+/* A driver that writes frames to the chunks itself may have run out of them and wait to be told of
+ * new ones; the kernel needs no such call. */
+static void fill_wake(struct rxq *q)
+{
+	if (xsk_ring_prod__needs_wakeup(&q->fill))
+		(void)recvfrom(xsk_socket__fd(q->xsk), NULL, 0, MSG_DONTWAIT, NULL, NULL);
 }
 
 static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, unsigned int budget,
@@ -182,24 +192,26 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 		budget = room;
 	}
 	n = xsk_ring_cons__peek(&q->rx, budget, &idx);
-	if (!n)
+	if (!n) {
+		fill_wake(q);
 		return 0;
+	}
 	for (i = 0; i < PORT_SOON && i < n; i++)
-		tell_soon(x, q, idx, i, n);
+		tell_soon(x, p, q, idx, i, n);
 	for (i = 0; i < FETCH_AHEAD; i++)
-		fetch(x, q, idx, i, n);
+		fetch(p, q, idx, i, n);
 	for (i = 0; i < n; i++) {
 		const struct xdp_desc *d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
-		uint8_t *data = x->area + d->addr;
+		uint8_t *data = p->area + d->addr;
 		uint32_t len = d->len;
 		bool bad = !take(q, d);
 
-		tell_soon(x, q, idx, i + PORT_SOON, n);
-		fetch(x, q, idx, i + FETCH_AHEAD, n);
+		tell_soon(x, p, q, idx, i + PORT_SOON, n);
+		fetch(p, q, idx, i + FETCH_AHEAD, n);
 		if (bad)
 			p->n.rx_bad_chunk++;
 		if (bad || q->joining || d->options & XDP_PKT_CONTD) {
-			if (!join(x, p, q, d, bad))
+			if (!join(p, q, d, bad))
 				continue;
 			data = q->at;
 			len = q->joined;
@@ -215,6 +227,7 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 		to_buffer(q);
 	xsk_ring_cons__release(&q->rx, n);
 	rxq_give_back(q);
+	fill_wake(q);
 	return frames;
 }
 

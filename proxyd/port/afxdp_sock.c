@@ -4,11 +4,15 @@
  *
  * Theory of operation
  *
- * All sockets share one UMEM, an array of 4 KiB chunks, but no two of them share a chunk. It is cut
- * up once, in afxdp_open(), and a chunk never changes its owner:
+ * The packet memory is an array of 4 KiB chunks, a part of it the UMEM of each port: the kernel
+ * knows one mode only, with copies or without, for all sockets of a UMEM. No two sockets share a
+ * chunk. It is cut up once, in afxdp_open(), and a chunk never changes its owner. Of a port's part
+ * are
  *
- *	half		receive: an equal share for each socket, one socket a port and receive queue
- *	half		transmit: an equal share for each port
+ *	receive		an equal share for each socket, one socket a receive queue
+ *	transmit	one share
+ *
+ * and of all ports' parts receive and transmit are a half each.
  *
  * So neither direction nor port can starve another, whatever is stuck where. A receive share is as
  * large as its receive ring and half as large as its fill ring (afxdp_rx.c says why): there is
@@ -16,10 +20,13 @@
  * ring and its completion ring; chunks that are free lie on a stack, so that the one used last,
  * still in the cache, is used next.
  *
- * Sockets are in copy mode. There the kernel transmits within our sendto(), a bounded number of
- * frames for each call, and a frame that the device refuses is gone; afxdp_tx.c deals with both.
+ * In copy mode the kernel transmits within our sendto(), a bounded number of frames for each call,
+ * and a frame that the device refuses is gone; afxdp_tx.c deals with both. Without copies the
+ * driver reads and writes chunks at any time. It is asked for that with frames of several chunks
+ * first; without those only where the MTU allows no frame above one.
  */
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,9 +41,12 @@
 #define XDP_MAX_TX_SKB_BUDGET 9
 #endif
 
-#define RING_MIN 64u
-#define RING_MAX 32768u
-#define BUSY_MS	 1000 /* how long to wait for a queue that another socket holds */
+#define RING_MIN    64u
+#define RING_MAX    32768u
+#define BUSY_MS	    1000 /* how long to wait for a queue that another socket holds */
+#define TAGS	    8	 /* bytes of two VLAN tags, which no MTU counts */
+/* Layouts of this and former versions differ (area_map()). */
+#define CUT_BY_PORT (1u << 16)
 
 static uint32_t pow2_floor(uint32_t v)
 {
@@ -57,28 +67,21 @@ static int tx_limits(int fd, const struct port *p)
 }
 
 /* Returns the socket's descriptor to poll, or a negative errno. */
-static int open_queue(struct afxdp *x, struct port *p, unsigned int queue, uint64_t rx_base,
-		      char *err, size_t errlen)
+static int open_queue(struct port *p, unsigned int queue, uint16_t flags, char *err, size_t errlen)
 {
 	struct rxq *q = &p->q[queue];
 	const struct xsk_socket_config cfg = {
 		.rx_size = q->nchunks,
 		.tx_size = p->nchunks,
 		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
-		.bind_flags = (uint16_t)(XDP_COPY | XDP_USE_NEED_WAKEUP |
-					 (x->multibuffer ? XDP_USE_SG : 0)),
+		.bind_flags = flags,
 	};
 	int tries = BUSY_MS, r;
 
-	q->first = (uint32_t)(rx_base / AFXDP_CHUNK);
-	q->owner = calloc(q->nchunks, sizeof(*q->owner));
-	q->back = calloc(q->nchunks, sizeof(*q->back));
-	if (!q->owner || !q->back)
-		return port_fail(err, errlen, -ENOMEM, "out of memory");
 	/* The kernel lets go of a closed socket's queue some time after the close: a daemon that
 	 * starts anew at once has to wait for its forerunner's. */
 	do {
-		r = xsk_socket__create_shared(&q->xsk, p->nif.name, queue, x->umem, &q->rx,
+		r = xsk_socket__create_shared(&q->xsk, p->nif.name, queue, p->umem, &q->rx,
 					      queue ? NULL : &p->tx, &q->fill, &q->comp, &cfg);
 	} while (r == -EBUSY && tries-- && usleep(1000) == 0);
 	if (r == -EBUSY)
@@ -95,6 +98,7 @@ static int open_queue(struct afxdp *x, struct port *p, unsigned int queue, uint6
 			err, errlen, -errno,
 			"no send buffer for the AF_XDP socket on %s (%s): " AFXDP_NEED_CAPS,
 			p->nif.name, strerror(errno));
+	memset(q->owner, CHUNK_OURS, q->nchunks * sizeof(*q->owner));
 	for (q->nback = 0; q->nback < q->nchunks; q->nback++)
 		q->back[q->nback] = q->nback;
 	if (rxq_give_back(q))
@@ -104,26 +108,16 @@ static int open_queue(struct afxdp *x, struct port *p, unsigned int queue, uint6
 	return r;
 }
 
-static int open_umem(struct afxdp *x, uint32_t ring_rx, uint32_t ring_tx, char *err, size_t errlen)
+static int open_umem(const struct afxdp *x, struct port *p, char *err, size_t errlen)
 {
+	struct rxq *first = &p->q[0];
 	const struct xsk_umem_config cfg = {
-		.fill_size = 2 * ring_rx,
-		.comp_size = ring_tx,
+		.fill_size = 2 * first->nchunks,
+		.comp_size = p->nchunks,
 		.frame_size = AFXDP_CHUNK,
 	};
-	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
-	struct rxq *first = &x->port[STEER_LAN].q[0];
-	int r;
+	int r = xsk_umem__create(&p->umem, p->area, p->area_len, &first->fill, &first->comp, &cfg);
 
-	if (!x->area)
-		return port_fail(err, errlen, -ENOMEM,
-				 "no memory for %zu MiB of packet buffers: set fewer frames",
-				 x->area_len >> 20);
-	/* May be refused: where the UMEM counts against a limit that is too low its creation says
-	 * so. */
-	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
-
-	r = xsk_umem__create(&x->umem, x->area, x->area_len, &first->fill, &first->comp, &cfg);
 	if (r == -EPERM)
 		return port_fail(err, errlen, r,
 				 "no permission to open an AF_XDP socket: " AFXDP_NEED_CAPS);
@@ -141,27 +135,104 @@ static int open_umem(struct afxdp *x, uint32_t ring_rx, uint32_t ring_tx, char *
 	return 0;
 }
 
-static int prepare_port(struct port *p, uint32_t ring_tx, uint64_t base, char *err, size_t errlen)
+static void close_port(struct port *p)
 {
+	for (unsigned int i = 0; p->q && i < p->nq; i++) {
+		xsk_socket__delete(p->q[i].xsk);
+		p->q[i].xsk = NULL;
+	}
+	if (p->umem)
+		xsk_umem__delete(p->umem);
+	p->umem = NULL;
+}
+
+/* The UMEM and the sockets of port number @port, in the mode that @flags say. */
+static int try_port(struct afxdp *x, unsigned int port, uint16_t flags, char *err, size_t errlen)
+{
+	struct port *p = &x->port[port];
+	int r = open_umem(x, p, err, errlen);
+
+	for (unsigned int queue = 0; r >= 0 && queue < p->nq; queue++) {
+		r = open_queue(p, queue, flags, err, errlen);
+		if (r < 0)
+			break;
+		r = steer_prog_socket(&x->prog, port, queue, r);
+		if (r < 0)
+			port_fail(err, errlen, r, "socket of %s queue %u not accepted: %s",
+				  p->nif.name, queue, strerror(-r));
+	}
+	if (r < 0)
+		close_port(p);
+	return r;
+}
+
+static int open_port(struct afxdp *x, unsigned int port, bool zero_copy, char *err, size_t errlen)
+{
+	struct port *p = &x->port[port];
+	bool in_one = p->nif.mtu + ETH_HLEN + TAGS <= AFXDP_ONE_BUFFER;
+
+	for (int sg = x->multibuffer; zero_copy && sg >= !in_one; sg--) {
+		int r = try_port(
+			x, port,
+			(uint16_t)(XDP_ZEROCOPY | XDP_USE_NEED_WAKEUP | (sg ? XDP_USE_SG : 0)), err,
+			errlen);
+
+		p->zero_copy = r >= 0;
+		p->max_tx = sg ? FRAME_MAX : AFXDP_CHUNK;
+		if (r >= 0 || r == -EBUSY)
+			return r;
+		p->refused = -r;
+	}
+	p->max_tx = x->multibuffer ? FRAME_MAX : AFXDP_CHUNK;
+	return try_port(
+		x, port,
+		(uint16_t)(XDP_COPY | XDP_USE_NEED_WAKEUP | (x->multibuffer ? XDP_USE_SG : 0)), err,
+		errlen);
+}
+
+/* Cut the part of the packet memory at offset @at. Returns where it ends. */
+static size_t cut_port(struct afxdp *x, struct port *p, uint32_t ring_rx, size_t at)
+{
+	p->area = x->area + at;
+	for (unsigned int queue = 0; queue < p->nq; queue++) {
+		p->q[queue].nchunks = ring_rx;
+		p->q[queue].first = queue * ring_rx;
+	}
+	p->base = (uint64_t)p->nq * ring_rx * AFXDP_CHUNK;
+	p->area_len = p->base + (size_t)p->nchunks * AFXDP_CHUNK;
+	return at + p->area_len;
+}
+
+static int prepare_port(struct port *p, uint32_t ring_rx, uint32_t ring_tx, char *err,
+			size_t errlen)
+{
+	bool ok;
+
 	p->nq = p->nif.queues;
 	p->q = calloc(p->nq, sizeof(*p->q));
 	p->nchunks = ring_tx;
 	p->free = calloc(ring_tx, sizeof(*p->free));
 	p->busy = calloc(ring_tx, 1);
-	if (!p->q || !p->free || !p->busy)
+	ok = p->q && p->free && p->busy;
+	for (unsigned int i = 0; ok && i < p->nq; i++) {
+		p->q[i].owner = calloc(ring_rx, sizeof(*p->q[i].owner));
+		p->q[i].back = calloc(ring_rx, sizeof(*p->q[i].back));
+		ok = p->q[i].owner && p->q[i].back;
+	}
+	if (!ok)
 		return port_fail(err, errlen, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < ring_tx; i++)
 		p->free[p->nfree++] = i;
-	p->base = base;
 	return 0;
 }
 
 int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
 {
+	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	uint32_t nports = 0, nsock = 0;
 	uint32_t frames = cfg->frames ? cfg->frames : AFXDP_FRAMES, ring_rx, ring_tx;
-	uint64_t rx_base = 0, tx_base;
-	int r;
+	size_t at = 0;
+	int r = 0;
 
 	port_each (x, p) {
 		nports++;
@@ -178,31 +249,22 @@ int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 				 "%u frames are too few for %u receive queues: set %u or more",
 				 frames, nsock, nsock * 2 * RING_MIN);
 	x->area_len = ((size_t)nsock * ring_rx + (size_t)nports * ring_tx) * AFXDP_CHUNK;
-
-	tx_base = (uint64_t)nsock * ring_rx * AFXDP_CHUNK;
+	x->area = area_map(cfg->file, cfg->file_new, x->area_len, nsock | CUT_BY_PORT);
+	if (!x->area)
+		return port_fail(err, errlen, -ENOMEM,
+				 "no memory for %zu MiB of packet buffers: set fewer frames",
+				 x->area_len >> 20);
+	/* May be refused: where a UMEM counts against a limit that is too low its creation says
+	 * so. */
+	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	port_each (x, p) {
-		r = prepare_port(&x->port[p], ring_tx, tx_base, err, errlen);
+		r = prepare_port(&x->port[p], ring_rx, ring_tx, err, errlen);
 		if (r < 0)
 			return r;
-		tx_base += (uint64_t)ring_tx * AFXDP_CHUNK;
-	}
-	x->area = area_map(cfg->file, cfg->file_new, x->area_len, nsock);
-	r = open_umem(x, ring_rx, ring_tx, err, errlen);
-	if (r < 0)
-		return r;
-	port_each (x, p) {
-		for (unsigned int queue = 0; queue < x->port[p].nq; queue++) {
-			x->port[p].q[queue].nchunks = ring_rx;
-			r = open_queue(x, &x->port[p], queue, rx_base, err, errlen);
-			if (r < 0)
-				return r;
-			rx_base += (uint64_t)ring_rx * AFXDP_CHUNK;
-			r = steer_prog_socket(&x->prog, p, queue, r);
-			if (r < 0)
-				return port_fail(err, errlen, r,
-						 "socket of %s queue %u not accepted: %s",
-						 x->port[p].nif.name, queue, strerror(-r));
-		}
+		at = cut_port(x, &x->port[p], ring_rx, at);
+		r = open_port(x, p, cfg->mode == AFXDP_ZERO_COPY, err, errlen);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -210,23 +272,17 @@ int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 void sockets_close(struct afxdp *x)
 {
 	port_each (x, p) {
-		for (unsigned int i = 0; i < x->port[p].nq; i++) {
-			struct rxq *q = x->port[p].q ? &x->port[p].q[i] : NULL;
+		struct port *port = &x->port[p];
 
-			if (!q)
-				continue;
-			xsk_socket__delete(q->xsk);
-			free(q->owner);
-			free(q->back);
+		close_port(port);
+		for (unsigned int i = 0; port->q && i < port->nq; i++) {
+			free(port->q[i].owner);
+			free(port->q[i].back);
 		}
+		free(port->q);
+		free(port->free);
+		free(port->busy);
 	}
-	if (x->umem)
-		xsk_umem__delete(x->umem);
 	if (x->area)
 		munmap(x->area, x->area_len);
-	port_each (x, p) {
-		free(x->port[p].q);
-		free(x->port[p].free);
-		free(x->port[p].busy);
-	}
 }

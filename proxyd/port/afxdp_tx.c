@@ -94,7 +94,7 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 		p = &x->port[STEER_PORT(side, 0)];
 		p += fdb_member(x->fdb[side], p, data, len);
 	}
-	if (len > x->max_tx) {
+	if (len > p->max_tx) {
 		p->n.tx_too_long++;
 		return -EMSGSIZE;
 	}
@@ -116,9 +116,9 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 		d->options = off + n < len ? XDP_PKT_CONTD : 0;
 		/* hide the bound of a chunk: for it gcc inlines `rep movs`, slower than memcpy() */
 		__asm__("" : "+r"(n));
-		memcpy(x->area + d->addr, data + off, n);
+		memcpy(p->area + d->addr, data + off, n);
 		if (seal)
-			put_seal(x->area + d->addr, off, n, len, seal);
+			put_seal(p->area + d->addr, off, n, len, seal);
 	}
 	p->queued += need;
 	if (len > x->longest[side])
@@ -177,7 +177,8 @@ static void kick(struct port *p)
  * What waits for a port that went down would leave when it comes back, long after it has left by
  * another one. Its descriptors are made such that the kernel skips them (it counts them as
  * invalid), for it may have read the ring's end already. It reads descriptors within our sendto()
- * only. A frame that it has begun is left to it.
+ * only. A frame that it has begun is left to it. A driver without copies reads them at any time: it
+ * is left all of them.
  */
 void tx_drop(struct port *p)
 {
@@ -188,6 +189,8 @@ void tx_drop(struct port *p)
 		p->queued = 0;
 		p->waiting = true;
 	}
+	if (p->zero_copy)
+		return;
 	at = __atomic_load_n(p->tx.consumer, __ATOMIC_ACQUIRE);
 	end = *p->tx.producer;
 	while (at != end && xsk_ring_prod__tx_desc(&p->tx, at - 1)->options & XDP_PKT_CONTD)
@@ -207,7 +210,7 @@ void tx_drop(struct port *p)
 
 static bool flush(struct port *p)
 {
-	if (!p->nq || !p->q[0].xsk)
+	if (!p->q || !p->q[0].xsk)
 		return false; /* afxdp_close() after a failed afxdp_open() */
 	if (p->queued) {
 		xsk_ring_prod__submit(&p->tx, p->queued);
@@ -216,6 +219,8 @@ static bool flush(struct port *p)
 	}
 	if (p->waiting && xsk_ring_prod__needs_wakeup(&p->tx))
 		kick(p);
+	else if (p->waiting)
+		p->waiting = tx_left(p);
 	if (p->nfree < p->nchunks)
 		reap(p);
 	return p->waiting;

@@ -117,6 +117,7 @@ static void errors(void **state)
 	assert_string_equal(afxdp_driver(x, STEER_LAN), "veth");
 	assert_string_equal(afxdp_driver(x, STEER_PORT(STEER_WAN, 0)), ""); /* it has none */
 	assert_false(afxdp_zero_copy(x, STEER_LAN) || afxdp_zero_copy(x, STEER_PORT(STEER_WAN, 0)));
+	assert_int_equal(afxdp_refused(x, STEER_LAN), 0);
 	afxdp_close(x);
 
 	child = fork();

@@ -58,7 +58,7 @@ static void test_everything(void **state)
 			       "socket = /tmp/x.sock\n"
 			       "pool = 1G\n"
 			       "max-connections = 100\n"
-			       "mode = generic\n"
+			       "mode = zero-copy\n"
 			       "wan-rate = 10G\n"
 			       "wan-burst = 2M\n"
 			       "max-path-mtu = 4096\n"
@@ -101,7 +101,7 @@ static void test_everything(void **state)
 	assert_string_equal(cfg.ifname[STEER_PORT(STEER_WAN, 0)], "w0");
 	assert_int_equal(cfg.if_line[STEER_WAN], 4);
 	assert_int_equal(cfg.pool_bytes, 1 << 30);
-	assert_int_equal(cfg.mode, AFXDP_GENERIC);
+	assert_int_equal(cfg.mode, AFXDP_ZERO_COPY);
 	assert_int_equal(cfg.wan_rate, 1250000000);
 	assert_int_equal(cfg.wan_burst, 2 << 20);
 	assert_int_equal(cfg.max_path_mtu, 4096);

@@ -74,8 +74,8 @@ static int begin(void **state)
 
 	(void)state;
 	memset(&k, 0, sizeof(k));
-	k.x.area = k.area;
-	k.x.max_frame = k.x.max_tx = FRAME_MAX;
+	k.x.max_frame = lan->max_tx = FRAME_MAX;
+	lan->area = k.area;
 	k.q.owner = k.owner;
 	k.q.back = k.back;
 	k.q.first = FIRST;
@@ -498,6 +498,29 @@ static void test_tx_twice(void **state)
 	assert_int_equal(k.x.port[0].n.tx_bad_chunk, 2);
 }
 
+/* A driver without copies sends without being called, and reads descriptors at any time. */
+static void test_tx_zero_copy(void **state)
+{
+	struct port *lan = &k.x.port[STEER_PORT(STEER_LAN, 0)];
+	uint8_t frame[LEN] = {0};
+	uint64_t addr;
+
+	(void)state;
+	k.q.xsk = (void *)&k;
+	lan->zero_copy = true;
+	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), 0);
+	assert_true(afxdp_flush(&k.x));
+	addr = k.tx_ring[0].addr;
+	tx_drop(lan);
+	assert_int_equal(k.tx_ring[0].addr, addr);
+	assert_int_equal(lan->nfree, CHUNKS - 1);
+	assert_true(afxdp_flush(&k.x));
+	kernel_tx();
+	kernel_tx_release();
+	assert_false(afxdp_flush(&k.x));
+	assert_int_equal(lan->nfree, CHUNKS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -512,6 +535,7 @@ int main(void)
 		cmocka_unit_test_setup(test_joined, begin),
 		cmocka_unit_test_setup(test_tx_refused, begin),
 		cmocka_unit_test_setup(test_tx_twice, begin),
+		cmocka_unit_test_setup(test_tx_zero_copy, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
