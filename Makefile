@@ -204,6 +204,7 @@ check-vm: deps vm-deps
 	B=$(B) tests/vm/survive.sh || good=no; \
 	B=$(B) tests/vm/bond.sh || good=no; \
 	B=$(B) tests/vm/encrypted.sh || good=no; \
+	B=$(B) tests/vm/zerocopy.sh || good=no; \
 	B=$(B) tests/vm/storage.sh || good=no; \
 	B=$(B) tests/vm/workloads.sh || good=no; \
 	B=$(B) tests/vm/matrix.sh || good=no; \

@@ -34,18 +34,6 @@ mode=active-backup xdp=
 
 declare -A address=([a]=$(addr a 2) [s]=10.77.1.9) own_mac=([a]=$(mac a 2) [s]=02:4c:48:00:0c:02)
 
-# As in tests/netns/lib.sh
-site_b_up()
-{
-	ip netns add $P-hb && ip netns add $P-gb &&
-	ip -n $P-hb link add eth0 address "$(mac b 1)" type veth peer name lan0 netns $P-gb &&
-	ip -n $P-gb link add wan0 type veth peer name b netns $P-wan &&
-	ip -n $P-gb link add br0 address "$(mac b 2)" type bridge stp_state 0 mcast_snooping 0 forward_delay 0 &&
-	ip -n $P-gb link set lan0 master br0 && ip -n $P-gb link set wan0 master br0 &&
-	link_up hb eth0 && link_up gb lan0 && link_up gb wan0 && link_up gb br0 && link_up wan b &&
-	ip -n $P-hb addr add "$(addr b 1)/16" dev eth0 && ip -n $P-gb addr add "$(addr b 2)/16" dev br0
-}
-
 site_a_up()
 {
 	local i

@@ -4,7 +4,8 @@
 # Kernel and initramfs of the guests, from Debian's packages: $B/vm/kernel/vmlinuz and $B/vm/initrd; with the argument
 # "storage" $B/vm/initrd-storage, which has NVMe over RDMA, iSER and NFS over RDMA, both ends of each, a disk in memory,
 # and fio besides; and rsockets' rstream and riostream, and UCX's and libfabric's tools where they are installed; with
-# "gateway" $B/vm/initrd-gateway, which is no host but has longhauld, bond and bridge.
+# "gateway" $B/vm/initrd-gateway, which is no host but has longhauld, bond and bridge; with "zerocopy"
+# $B/vm/initrd-zerocopy, such a box with the latest kernel of Debian 13's backports, $B/vm/kernel-new/vmlinuz.
 #
 # The kernel is taken out of its package (this system's own need not have RDMA, and is not touched).
 # Programs and their libraries are copied from this system, where `make deps` has installed them.
@@ -26,6 +27,7 @@ PROGRAMS="ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat ib_send_la
 	rping ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_devinfo ip rdma ethtool"
 OURS=("$B/vm/vcheck" "$B/longhaul-probe")
 initrd=$out/initrd
+kernel=$out/kernel
 if [ "${1:-}" = storage ]; then
 	# what nvme-core and iscsi_target_mod ask for by name comes first, too
 	MODULES="crc64_rocksoft_generic crc32c_generic $MODULES configfs brd nvme_rdma nvmet_rdma sd_mod ib_iser ib_isert target_core_iblock
@@ -37,6 +39,14 @@ elif [ "${1:-}" = gateway ]; then
 	PROGRAMS="ip bridge ethtool wg"
 	OURS=("$B/longhauld" "$B/longhaul")
 	initrd=$out/initrd-gateway
+elif [ "${1:-}" = zerocopy ]; then
+	# what is built for clouds is small, and has all that a box needs
+	KERNEL='^linux-binary-[0-9][^ ]*-cloud-amd64$'
+	MODULES="virtio_pci virtio_net bridge"
+	PROGRAMS="ip bridge ethtool"
+	OURS=("$B/longhauld" "$B/longhaul")
+	initrd=$out/initrd-zerocopy
+	kernel=$out/kernel-new
 fi
 
 unable()
@@ -102,6 +112,33 @@ kernel_unpack()
 	mv "$tree" "$out/kernel"
 }
 
+# The same for the latest kernel of backports, into $out/kernel-new. apt has lists of its own for that: this system may be
+# another Debian, and what it takes packages from is not touched.
+kernel_new()
+{
+	local tree name apt
+
+	tree=$(realpath -m "$out/kernel-new.tmp")
+
+	[ ! -e "$kernel" ] || return 0
+	rm -rf "$tree" && mkdir -p "$tree"/apt/{lists,archives}/partial "$tree"/{root,modules} || return
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie-backports main" \
+		>"$tree/apt/sources.list"
+	apt=(-o "Dir::State=$tree/apt" -o "Dir::Cache=$tree/apt" -o "Dir::Etc::sourcelist=$tree/apt/sources.list"
+		-o Dir::Etc::sourceparts=- -o APT::Sandbox::User=root)
+	apt-get -qq "${apt[@]}" update >&2 || unable "no lists of Debian 13's backports to be had"
+	name=$(apt-cache "${apt[@]}" search "$KERNEL" | sed 's/ .*//' | sort -V | tail -n 1)
+	[ -n "$name" ] || unable "no kernel in Debian 13's backports"
+	(cd "$tree" && apt-get -qq "${apt[@]}" download "$name" "${name/binary/modules}") >&2 ||
+		unable "package $name cannot be downloaded"
+	for name in "$tree"/*.deb; do
+		dpkg -x "$name" "$tree/root" || return
+	done
+	find "$tree/root" -name '*.ko.xz' -exec unxz {} +
+	find "$tree/root" -name '*.ko' -exec mv -t "$tree/modules" {} + && mv "$tree"/root/usr/lib/modules/*/vmlinuz "$tree/" &&
+	rm -rf "${tree:?}"/{root,apt} "$tree"/*.deb && mv "$tree" "$kernel"
+}
+
 # The initiator's programs for iSER, which are not installed: their package would start a daemon here. Into $out/iscsi;
 # without them the guests have no iSER.
 iscsi_package()
@@ -125,11 +162,11 @@ iscsi_package()
 declare -A module_done
 module_order() # NAME: it and what it needs, in the order of loading
 {
-	local file=$out/kernel/modules/${1//-/_}.ko d alt
+	local file=$kernel/modules/${1//-/_}.ko d alt
 
 	# file names may have either - or _
 	for alt in "$1" "${1//_/-}" "${1//-/_}"; do
-		[ ! -e "$out/kernel/modules/$alt.ko" ] || file=$out/kernel/modules/$alt.ko
+		[ ! -e "$kernel/modules/$alt.ko" ] || file=$kernel/modules/$alt.ko
 	done
 	[ -z "${module_done[${1//-/_}]:-}" ] || return 0
 	module_done[${1//-/_}]=1
@@ -207,7 +244,7 @@ initramfs()
 		paths+=("$(find_program "$p")") || unable "no program $p here"
 	done
 	copy_programs "$root" "${paths[@]}" "${OURS[@]}" && cp "$(find_program busybox)" "$root/bin/busybox" || return
-	[ "${initrd##*-}" = gateway ] || rdma_files "$root" || return
+	[ "${OURS[0]}" = "$B/longhauld" ] || rdma_files "$root" || return
 	for m in $MODULES; do
 		module_order $m
 	done >"$initrd.modules"
@@ -231,8 +268,12 @@ MODINFO=$(find_program modinfo)
 mkdir -p "$out" || exit 1
 # one at a time: several test runs may share a build directory
 exec 9>"$out/lock" && flock 9 || exit 1
-kernel_package
-kernel_unpack || fail "cannot unpack the kernel"
+if [ "$kernel" = "$out/kernel" ]; then
+	kernel_package
+	kernel_unpack || fail "cannot unpack the kernel"
+else
+	kernel_new || fail "cannot unpack the kernel"
+fi
 [ "${1:-}" != storage ] || iscsi_package || echo "vm/build.sh: no package open-iscsi to be had: the guests have no iSER" >&2
 for f in tests/vm/build.sh tests/vm/guest-init "${OURS[@]}"; do
 	[ ! "$f" -nt "$initrd" ] || rm -f "$initrd"

@@ -5,10 +5,23 @@
 # Appliances inside guests (initrd-gateway), and the steps of a test with them. For those who have sourced lib.sh and
 # tests/netns/members.sh. Variables that they set:
 #	INSIDE   the sites whose appliance is in the guest of that name; the others' are in namespaces
+#	NIC      further properties of the guests' network cards
 #	about    what the line of a step says before its name: "TEST WORD=VALUE..."
 
 steps=0
 failed=0
+
+# The site at b as in tests/netns/lib.sh, for where only the appliance at a is in a guest
+site_b_up()
+{
+	ip netns add $P-hb && ip netns add $P-gb &&
+	ip -n $P-hb link add eth0 address "$(mac b 1)" type veth peer name lan0 netns $P-gb &&
+	ip -n $P-gb link add wan0 type veth peer name b netns $P-wan &&
+	ip -n $P-gb link add br0 address "$(mac b 2)" type bridge stp_state 0 mcast_snooping 0 forward_delay 0 &&
+	ip -n $P-gb link set lan0 master br0 && ip -n $P-gb link set wan0 master br0 &&
+	link_up hb eth0 && link_up gb lan0 && link_up gb wan0 && link_up gb br0 && link_up wan b &&
+	ip -n $P-hb addr add "$(addr b 1)/16" dev eth0 && ip -n $P-gb addr add "$(addr b 2)/16" dev br0
+}
 
 edge_boot() # SITE MAC-OF-THE-APPLIANCE APPEND TAP...
 {
@@ -18,7 +31,7 @@ edge_boot() # SITE MAC-OF-THE-APPLIANCE APPEND TAP...
 	for i in "$@"; do
 		# LACP does nothing without a speed
 		nets+=(-netdev "tap,id=$i,ifname=$i,script=no,downscript=no,vnet_hdr=off"
-			-device "virtio-net-pci,netdev=$i,mac=${mac%:*}:1$n,romfile=,speed=1000,duplex=full")
+			-device "virtio-net-pci,netdev=$i,mac=${mac%:*}:1$n,romfile=,speed=1000,duplex=full${NIC:-}")
 		n=$((n + 1))
 	done
 	guest_qemu "$s" wan 640 "$append" "${nets[@]}"

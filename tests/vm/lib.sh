@@ -23,6 +23,7 @@ VM=$B/vm
 GUEST_MTU=4200 # path MTU 4096
 GUEST_MB=${GUEST_MB:-320}
 INITRD=${INITRD:-initrd}
+KERNEL=${KERNEL:-kernel}
 declare -A guest_in guest_out guest_part answer answered
 declare -a job_end
 guest_jobs=0
@@ -73,7 +74,7 @@ guest_qemu()
 	# one: for a single one QEMU leaves out what orders memory between it and the card's thread, and in the end a card
 	# hears nothing more.
 	spawn "guest-$s" "$ns" "${before_others[@]}" -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
-		-accel tcg,thread=multi -smp 1,maxcpus=2 -m "$mb" -kernel "$VM/kernel/vmlinuz" -initrd "$VM/$INITRD" \
+		-accel tcg,thread=multi -smp 1,maxcpus=2 -m "$mb" -kernel "$VM/$KERNEL/vmlinuz" -initrd "$VM/$INITRD" \
 		-append "console=ttyS0 quiet panic=-1 no_timer_check nowatchdog $append" -serial "file:$LAB/console-$s.log" \
 		-chardev "pipe,id=line,path=$LAB/serial-$s" -serial chardev:line \
 		-chardev "pipe,id=mon,path=$LAB/monitor-$s" -mon chardev=mon,mode=readline "$@"
