@@ -13,6 +13,7 @@
 
 #include "cli/object.h"
 
+#define LOSS_OF	  1000	/* of so many packets, one that is lost is not told of */
 #define ACTIVE_MS 10000 /* a connection that was silent for longer is idle */
 
 const json_t *doctor_list(const json_t *look, const char *what)
@@ -100,6 +101,11 @@ json_int_t doctor_stat(const json_t *look, const char *group, const char *name)
 		    !strcmp(doctor_text(o, "name"), name))
 			return doctor_number(o, "value");
 	return 0;
+}
+
+json_int_t doctor_engine(const struct doctor_look *d, const char *name)
+{
+	return doctor_stat(d->now, "engine", name) - doctor_stat(d->before, "engine", name);
 }
 
 const char *doctor_shown(const char *what, const char *key, json_int_t v)
@@ -445,10 +451,29 @@ static enum doctor_verdict look_custody(const struct doctor_look *d, struct doct
 			  doctor_shown("rule", "custody-oldest-ms", oldest));
 }
 
+/* What the link loses, if that is worth a word. */
+static enum doctor_verdict look_loss(const struct doctor_look *d, const json_t *wan,
+				     struct doctor_finding *f, enum doctor_verdict v)
+{
+	json_int_t sent = doctor_grown(d, "port", wan, "tx-packets");
+	json_int_t lost = doctor_engine(d, "retx-wan") - doctor_engine(d, "retx-spurious");
+
+	if (sent < LOSS_OF || lost <= sent / LOSS_OF)
+		return v;
+	doctor_more(f, "; %.1f %% of the packets were lost on the way and sent again",
+		    (double)lost * 100 / (double)sent);
+	if (!*f->mend)
+		snprintf(f->mend, sizeof(f->mend),
+			 "nothing here; the link loses them: look at the counters of its "
+			 "interfaces, and its optics");
+	return DOCTOR_NOTE;
+}
+
 static enum doctor_verdict look_speed(const struct doctor_look *d, struct doctor_finding *f)
 {
 	const json_t *wan = doctor_port(d, "wan"), *o;
 	json_int_t rate = 0, pace = 0;
+	enum doctor_verdict v;
 	size_t i;
 
 	if (d->seconds > 0)
@@ -457,14 +482,16 @@ static enum doctor_verdict look_speed(const struct doctor_look *d, struct doctor
 	json_array_foreach (doctor_list(d->now, "peer"), i, o)
 		pace += doctor_number(o, "pace-bps");
 	if (pace && rate > pace / 10 * 9)
-		return doctor_put(f, DOCTOR_NOTE,
-				  "nothing, unless the link carries more: then wan-rate, "
-				  "longhaul.conf(5)",
-				  "the link is full: %s bit/s leave, its pace is %s bit/s",
-				  doctor_shown("port", "tx-rate", rate),
-				  doctor_shown("port", "tx-rate", pace));
-	return doctor_put(f, DOCTOR_OK, "", "%s bit/s leave by %s",
-			  doctor_shown("port", "tx-rate", rate), doctor_text(wan, "name"));
+		v = doctor_put(f, DOCTOR_NOTE,
+			       "nothing, unless the link carries more: then wan-rate, "
+			       "longhaul.conf(5)",
+			       "the link is full: %s bit/s leave, its pace is %s bit/s",
+			       doctor_shown("port", "tx-rate", rate),
+			       doctor_shown("port", "tx-rate", pace));
+	else
+		v = doctor_put(f, DOCTOR_OK, "", "%s bit/s leave by %s",
+			       doctor_shown("port", "tx-rate", rate), doctor_text(wan, "name"));
+	return look_loss(d, wan, f, v);
 }
 
 const struct doctor_check doctor_checks[] = {

@@ -87,6 +87,9 @@ json_int_t doctor_grown(const struct doctor_look *d, const char *what, const jso
 /** doctor_stat - value of counter @name of @group; @look: now or before. */
 json_int_t doctor_stat(const json_t *look, const char *group, const char *name);
 
+/** doctor_engine - by how much counter @name of the engine has grown since. */
+json_int_t doctor_engine(const struct doctor_look *d, const char *name);
+
 /** doctor_shown - @v in the units of member @key of objects @what: "41.0M", "30.1ms". The text is
  * good until eight more were made. */
 const char *doctor_shown(const char *what, const char *key, json_int_t v);

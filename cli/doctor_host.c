@@ -40,11 +40,6 @@ static json_int_t grown(const struct host_lane *l, const char *key)
 	return doctor_grown(l->d, "lane", l->lane, key);
 }
 
-static json_int_t engine_grown(const struct doctor_look *d, const char *name)
-{
-	return doctor_stat(d->now, "engine", name) - doctor_stat(d->before, "engine", name);
-}
-
 static json_int_t per_second(const struct host_lane *l, json_int_t n)
 {
 	return l->d->seconds > 0 ? (json_int_t)((double)n / l->d->seconds + 0.5) : 0;
@@ -198,7 +193,7 @@ static double least_rtt(const struct host_lane *l)
 /* Acknowledgements are withheld: from how many bytes on a round trip has enough under way. */
 static bool held_back(const struct host_lane *l, json_int_t *times, double *flight)
 {
-	*times = engine_grown(l->d, "held-back");
+	*times = doctor_engine(l->d, "held-back");
 	*flight = l->rate / 8 * least_rtt(l) / 1e6;
 	return near_requester(l) && *times > 0 && doctor_number(l->lane, "custody-bytes");
 }

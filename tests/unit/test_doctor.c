@@ -42,6 +42,8 @@ static const char well[] =
 	"   'path-mtu': 4096, 'requests': 0}],"
 	" 'stats': [{'group': 'daemon', 'name': 'uptime-ms', 'value': 60000},"
 	"  {'group': 'engine', 'name': 'held-back', 'value': 5},"
+	"  {'group': 'engine', 'name': 'retx-wan', 'value': 0},"
+	"  {'group': 'engine', 'name': 'retx-spurious', 'value': 0},"
 	"  {'group': 'memory', 'name': 'pool-bytes', 'value': 268435456}]}";
 
 static json_t *now, *before;
@@ -288,6 +290,11 @@ static void test_notes(void **state)
 		 "900 of 1900 RoCEv2 frames at lan0"},
 		{{{"rule", 0, "policy", "'honest'"}}, "custody", "policy = honest"},
 		{{{"port", 1, "tx-bytes", "140000000"}}, "speed", "the link is full: 960M bit/s"},
+		{{{"port", 1, "tx-packets", "20000"},
+		  {"stats", 2, "value", "420"},
+		  {"stats", 3, "value", "20"}},
+		 "speed",
+		 "; 2.0 % of the packets were lost on the way and sent again"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
