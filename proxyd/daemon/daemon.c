@@ -26,32 +26,29 @@
 #include "host/log.h"
 #include "port/afxdp.h"
 
-#define RX_BUDGET     128 /* frames per socket and round */
-#define PEER_BUDGET   64  /* datagrams per round */
-#define ROUNDS	      8	  /* per turn */
+#define RX_BUDGET   128 /* frames per socket and round */
+#define PEER_BUDGET 64	/* datagrams per round */
+#define ROUNDS	    8	/* per turn */
 /* After a turn with so many frames the next ones gather for as long as that turn took, but no
  * longer than REST_NS. This process is often faster than what feeds it, and would be woken for a
  * few frames each time. At a steady rate, what comes in a rest is at most half of what the next
  * turn reads, so that it fits in the rings. */
-#define BUSY_FRAMES   8u
-#define REST_NS	      80000ull
-#define HOUSE_NS      50000000ull
-#define STOOD_NS      (4 * HOUSE_NS) /* no round for so long: this process did not run */
-#define OLD_NS	      1000000000ull  /* what waited so long for this process is dropped */
-#define OVERRUN_NS    1000000ull     /* between queries of what the rings have lost */
-/* So long an OPEN is waited for, and not again for so long after it did not come. */
-#define OPEN_WAIT_NS  200000ull
-#define OPEN_AGAIN_NS 10000000ull
-#define LOOK_NS	      50000ull /* datagrams of which no turn of the loop told wait no longer */
-#define SECOND_NS     1000000000ull
+#define BUSY_FRAMES 8u
+#define REST_NS	    80000ull
+#define HOUSE_NS    50000000ull
+#define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process did not run */
+#define OLD_NS	    1000000000ull  /* what waited so long for this process is dropped */
+#define OVERRUN_NS  1000000ull	   /* between queries of what the rings have lost */
+#define LOOK_NS	    50000ull	   /* datagrams of which no turn of the loop told wait no longer */
+#define SECOND_NS   1000000000ull
 /* More than any ring holds. */
-#define LAST_ROUNDS   64
+#define LAST_ROUNDS 64
 /* Time to put queue pairs into the error state (engine/fault). */
-#define FAILING_NS    6000000000ull
+#define FAILING_NS  6000000000ull
 /* If frames or reports wait for the kernel to take them: try again after this, doubled at most so
  * many times, since the interface may be down. */
-#define TX_WAIT_NS    50000ull
-#define TX_WAITS      3u
+#define TX_WAIT_NS  50000ull
+#define TX_WAITS    3u
 
 void daemon_clock(struct daemon *d)
 {
@@ -98,29 +95,11 @@ static int read_datagrams(struct daemon *d)
 	return n;
 }
 
-/*
- * Of what arrived together the kernel shows the frames first, and an OPEN a few microseconds later
- * though it came before them. So a frame that an OPEN may explain has the datagrams read until it
- * does. Who waited in vain does not wait for a while: anybody can send frames with a wrong ICRC.
- */
 static void to_engine(struct daemon *d, enum engine_port port, uint8_t *data, uint32_t len)
 {
-	uint64_t until = 0, now;
-
-	if (!d->session || d->now < d->ask_at) {
-		engine_rx(d->engine, port, data, len, d->now);
-		return;
-	}
-	while (!engine_rx_ask(d->engine, port, data, len, d->now)) {
-		now = loop_now();
-		until = until ? until : now + OPEN_WAIT_NS;
-		if (now > until) {
-			d->ask_at = now + OPEN_AGAIN_NS;
-			engine_rx(d->engine, port, data, len, d->now);
-			return;
-		}
-		read_datagrams(d);
-	}
+	while (!ask_rx(&d->ask, d->engine, port, data, len, d->now))
+		if (!ask_over(&d->ask, loop_now()) && d->session)
+			read_datagrams(d);
 }
 
 static void on_frame(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)

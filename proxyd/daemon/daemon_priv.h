@@ -16,6 +16,7 @@
 #include "control/feed.h"
 #include "control/health.h"
 #include "control/operate.h"
+#include "daemon/ask.h"
 #include "daemon/event_log.h"
 #include "daemon/loop.h"
 #include "engine/engine.h"
@@ -40,7 +41,6 @@ enum phase {
  * @boots_known: the file has the peers' epochs that the engine was told; @boot_told: these, 0: none
  * @opened:      an OPEN waits to leave before the frames of this round
  * @look_at:     when to look for datagrams, unless the loop tells of some before
- * @ask_at:      until then no OPEN is waited for (to_engine())
  * @frames:      that came in this turn
  */
 struct daemon {
@@ -54,7 +54,8 @@ struct daemon {
 	unsigned int orphans; /* connections of a former process with lost custody */
 	struct engine *engine;
 	struct engine_box box;
-	uint64_t wan_read, overrun_at, look_at, ask_at;
+	uint64_t wan_read, overrun_at, look_at;
+	struct ask ask;
 	struct afxdp *port;
 	struct peer_socket *sock;
 	struct session *session;
