@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Attackers and disturbances in a world: a forger (world_forger.c, world_forge.c), hosts that reuse
- * queue pair numbers (world_reuser.c), and ports that are overloaded (world_overload.c). And what
- * the checkers of order and shares need (world_order.c).
+ * queue pair numbers (world_reuser.c), ports that are overloaded (world_overload.c), and appliances
+ * that read reports and frames in another order than they were sent (world_late.c). And what the
+ * checkers of order and shares need (world_order.c).
  */
 #ifndef SCENARIO_ACTORS_H
 #define SCENARIO_ACTORS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "engine/engine.h"
 
 struct world;
 struct world_qp;
@@ -72,12 +75,19 @@ enum forge_kind {
 #define OVERLOAD_STALE 4u /* an earlier frame arrives in the place of another */
 #define OVERLOAD_FULL  8u /* but only after a burst: worlds older than this finding lack it */
 
+/* What appliance @side reads late: reports, or frames from the WAN; LATE_OPEN: of the reports only
+ * OPENs, which others overtake. */
+#define LATE_REPORTS(side) (1u << (side))
+#define LATE_FRAMES(side)  (4u << (side))
+#define LATE_OPEN	   16u
+
 /**
  * struct actors_config
  * @forge, @forge_at: bits of enum forge_kind, places. @forge_every: one act in so many frames that
  * move, on average. @forge_max: acts in all
  * @overload:      OVERLOAD_*; @overload_every: one time of overload begins in so many frames;
  * @overload_us: how long it lasts
+ * @late: bits of LATE_*; @late_us: by so much at most
  * @lag:           hosts (bits) whose source MAC changes from frame to frame
  * @order:         check that hosts' messages keep their causes (world_order.c): 1 where the rules
  * have order = hosts, 2 where they have not, 3 where they have and appliances know nothing of it
@@ -88,6 +98,7 @@ enum forge_kind {
 struct actors_config {
 	uint32_t forge, forge_at, forge_every, forge_max;
 	uint32_t overload, overload_every, overload_us;
+	uint32_t late, late_us;
 	uint32_t lag;
 	uint32_t order, share;
 	uint64_t cross_bps;
@@ -216,6 +227,35 @@ bool world_overload_holds(struct world *w, int link, uint64_t first);
 void world_overload_forget(struct world *w);
 /** world_overload_swap - the frame that arrives on @link instead of @data. */
 const uint8_t *world_overload_swap(struct world *w, int link, const uint8_t *data, uint32_t *len);
+
+/* ---- what is read late ---- */
+
+enum late_what {
+	LATE_READS_FRAMES,
+	LATE_READS_REPORTS,
+	LATE_READS_OPENS, /* of LATE_OPEN */
+	LATE_WHATS,
+};
+
+struct late;
+
+int world_late_init(struct world *w);
+void world_late_exit(struct world *w);
+/** world_late_holds - whether @what of appliance @side, of which the first came at @first, is not
+ * read yet. */
+bool world_late_holds(struct world *w, int side, enum late_what what, uint64_t first);
+/** world_late_due - when what came at @first is read, as far as it is known. */
+uint64_t world_late_due(const struct world *w, int side, enum late_what what, uint64_t first);
+/** world_late_rx - a frame for appliance @side: its daemon may have it wait for an OPEN. */
+void world_late_rx(struct world *w, int side, enum engine_port port, const uint8_t *data,
+		   uint32_t len);
+/** world_late_waits - a frame does; the appliance does nothing but read reports. */
+bool world_late_waits(const struct world *w, int side);
+/** world_late_run - frames that wait are tried again. */
+void world_late_run(struct world *w);
+uint64_t world_late_next(const struct world *w);
+/** world_late_drop - the process of appliance @side is another one, and what waited is lost. */
+void world_late_drop(struct world *w, int side);
 
 /* ---- order and shares ---- */
 

@@ -75,6 +75,8 @@ static const struct field world_fields[] = {
 	F(plan, actors.overload, "overload", U32),
 	F(plan, actors.overload_every, "overload-every", U32),
 	F(plan, actors.overload_us, "overload-us", U32),
+	F(plan, actors.late, "late", U32),
+	F(plan, actors.late_us, "late-us", U32),
 	F(plan, actors.lag, "lag", U32),
 	F(plan, actors.order, "order", U32),
 	F(plan, actors.share, "share", U32),
@@ -270,7 +272,8 @@ static bool plan_ok(const struct plan *p)
 		    (p->qp[i].storage && (!p->announce || p->qp[i].cm || !p->qp[i].st_depth)))
 			return false;
 	return !(p->actors.forge >> (FORGE_PROBED + 1)) && !(p->actors.forge_at >> 4) &&
-	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 16;
+	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 16 &&
+	       p->actors.late < 32;
 }
 
 uint32_t plan_read(struct plan *p, FILE *in)

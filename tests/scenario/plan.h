@@ -98,10 +98,13 @@ struct plan {
 
 /** struct plan_result - @violation: NULL when all was right, or @excuse says why it is not judged.
  * @broken: broken invariants that engines report
+ * @late, @waits, @explained: how often something was read late, a frame waited for an OPEN, and one
+ * came (world_late.c)
  */
 struct plan_result {
 	const char *violation;
 	uint64_t packets, frames, acked, forged, reused, paths, broken;
+	uint64_t late, waits, explained;
 	uint32_t died; /* failed queue pairs, except by packets that missed both appliances */
 	enum excuse excuse;
 	uint64_t now;
@@ -123,6 +126,9 @@ void plan_ports(struct plan *p);
 
 /** plan_paths - the same world, in which packets take another way for a while, some times. */
 void plan_paths(struct plan *p);
+
+/** plan_late - the same world, whose appliances read reports late, or frames. */
+void plan_late(struct plan *p);
 
 /** plan_link - the same world with a link that is shared, or whose rate is told wrong. */
 void plan_link(struct plan *p);

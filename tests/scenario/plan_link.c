@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Links as the field has them, for random worlds: with a short queue, others who send, a rate that
- * the operator does not know or has told wrong, and lanes whose span fills.
+ * the operator does not know or has told wrong, and lanes whose span fills. And appliances that
+ * read late what comes.
  */
 #include "tests/scenario/plan.h"
 
@@ -44,6 +45,18 @@ static void one_region(struct plan *p, struct prng *r)
 		p->qp[i].sq_psn = (base + prng_below(r, 64)) & 0xffffff;
 		p->qp[i].rq_psn = (base + prng_below(r, 64)) & 0xffffff;
 	}
+}
+
+/* Mostly as little as a kernel and a network card make it. */
+void plan_late(struct plan *p)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x1a7e5));
+	p->actors.late = 1 + prng_below(&r, 15);
+	if (prng_hit(&r, 0.3))
+		p->actors.late |= LATE_OPEN;
+	p->actors.late_us = 1 + prng_below(&r, prng_hit(&r, 0.75) ? 200 : 5000);
 }
 
 void plan_link(struct plan *p)

@@ -279,10 +279,14 @@ static void set_lan(struct play *x, uint32_t side, bool down)
 
 static void set_reports(struct play *x, uint32_t side, bool down)
 {
-	struct wan_config c = *wan_config(x->w->reports[side]);
+	struct wan *of[2] = {x->w->reports[side], x->w->opens[side]};
 
-	c.down = down;
-	wan_set(x->w->reports[side], &c);
+	for (int i = 0; i < 2 && of[i]; i++) {
+		struct wan_config c = *wan_config(of[i]);
+
+		c.down = down;
+		wan_set(of[i], &c);
+	}
 }
 
 /* With the memory of engine @side, the list of connections that it renumbered is lost. */
@@ -609,6 +613,9 @@ static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *
 				  .forged = x.w->forged,
 				  .reused = x.w->reused,
 				  .paths = x.w->paths,
+				  .late = x.w->late_reads,
+				  .waits = x.w->late_waits,
+				  .explained = x.w->late_found,
 				  .broken = x.w->broken,
 				  .excuse = x.w->excuse,
 				  .frames = x.w->frames,

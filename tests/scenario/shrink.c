@@ -121,6 +121,9 @@ static void calmer_actors(struct shrink *s, bool *any)
 	struct plan t = *s->p;
 
 	WITHOUT(s, *any, actors.lag);
+	WITHOUT(s, *any, actors.late);
+	fewer_bits(s, any, offsetof(struct plan, actors.late));
+	HALF(s, *any, actors.late_us, 1);
 	WITHOUT(s, *any, actors.order);
 	WITHOUT(s, *any, actors.share);
 	WITHOUT(s, *any, actors.overload);

@@ -3,7 +3,7 @@
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
  *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--announce]
- *	     [--attack | --calm] [--paths] [--verbose] [--no-shrink] [--first]
+ *	     [--attack | --calm] [--paths] [--late] [--verbose] [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
@@ -15,7 +15,8 @@
  * named, and counted as unfinished.
  *
  * --announce: of storage initiators and targets, with announce = auto. --paths: in which packets
- * take another way past one appliance or both (INC_PATH). --attack: with attackers, and network
+ * take another way past one appliance or both (INC_PATH). --late: whose appliances read reports
+ * late, or frames (world_late.c). --attack: with attackers, and network
  * cards of all kinds (actors.h). Without it three worlds in four have them, except with --prefetch,
  * --announce, --crash and --calm. --crash N: engines are killed at one of N calls or so, at any
  * instruction (world_crash.c). --smaller: of a script whose world is wrong, print a smaller one.
@@ -47,14 +48,14 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool prefetch, announce, attack, calm, paths, smaller, verbose, shrink, first, trace;
+	bool prefetch, announce, attack, calm, paths, late, smaller, verbose, shrink, first, trace;
 	const char *script;
 	double start;
 };
 
 struct sum {
 	uint64_t runs, packets, acked, forged, reused, violations, kills, adopted, faulted, watched,
-		deaths, unfinished, paths, broken, excused[EXCUSES];
+		deaths, unfinished, paths, broken, late, waits, explained, excused[EXCUSES];
 };
 
 static double now_s(clockid_t clock)
@@ -74,6 +75,9 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->reused += r->reused;
 	s->paths += r->paths;
 	s->broken += r->broken;
+	s->late += r->late;
+	s->waits += r->waits;
+	s->explained += r->explained;
 	s->violations += r->violation != NULL;
 	s->excused[r->excuse] += r->excuse != EXCUSE_NONE;
 	s->deaths += r->violation && strstr(r->violation, "queue pair failed");
@@ -193,6 +197,8 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 		plan_still(p);
 	if (o->paths)
 		plan_paths(p);
+	if (o->late)
+		plan_late(p);
 }
 
 static void job(const struct options *o, uint32_t n, struct shared *all)
@@ -237,6 +243,9 @@ static void add(struct sum *all, const struct sum *s)
 	all->reused += s->reused;
 	all->paths += s->paths;
 	all->broken += s->broken;
+	all->late += s->late;
+	all->waits += s->waits;
+	all->explained += s->explained;
 	all->violations += s->violations;
 	for (int i = 0; i < EXCUSES; i++)
 		all->excused[i] += s->excused[i];
@@ -316,13 +325,25 @@ static struct sum run_script(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},	{"seed", 1, NULL, 'S'},
-		{"runs", 1, NULL, 'r'},	   {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
-		{"first", 0, NULL, '1'},   {"trace", 0, NULL, 't'},	{"attack", 0, NULL, 'A'},
-		{"smaller", 0, NULL, 'm'}, {"crash", 1, NULL, 'c'},	{"announce", 0, NULL, 'N'},
-		{"calm", 0, NULL, 'C'},	   {"paths", 0, NULL, 'P'},	{0}};
+	static const struct option opts[] = {{"seconds", 1, NULL, 's'},
+					     {"packets", 1, NULL, 'p'},
+					     {"seed", 1, NULL, 'S'},
+					     {"runs", 1, NULL, 'r'},
+					     {"jobs", 1, NULL, 'j'},
+					     {"prefetch", 0, NULL, 'R'},
+					     {"verbose", 0, NULL, 'v'},
+					     {"no-shrink", 0, NULL, 'n'},
+					     {"script", 1, NULL, 'f'},
+					     {"first", 0, NULL, '1'},
+					     {"trace", 0, NULL, 't'},
+					     {"attack", 0, NULL, 'A'},
+					     {"smaller", 0, NULL, 'm'},
+					     {"crash", 1, NULL, 'c'},
+					     {"announce", 0, NULL, 'N'},
+					     {"calm", 0, NULL, 'C'},
+					     {"paths", 0, NULL, 'P'},
+					     {"late", 0, NULL, 'L'},
+					     {0}};
 	struct options o = {.seed = 1, .shrink = true, .start = now_s(CLOCK_MONOTONIC)};
 	struct sum s = {0};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -372,6 +393,9 @@ int main(int argc, char **argv)
 		case 'P':
 			o.paths = true;
 			break;
+		case 'L':
+			o.late = true;
+			break;
 		case 'v':
 			o.verbose = true;
 			break;
@@ -418,6 +442,9 @@ int main(int argc, char **argv)
 	       s.deaths, s.unfinished, s.excused[EXCUSE_LUCK], s.excused[EXCUSE_BARE],
 	       s.excused[EXCUSE_REUSE], s.excused[EXCUSE_PATH], s.excused[EXCUSE_SILENT],
 	       s.excused[EXCUSE_CIRCLES]);
+	if (o.late)
+		printf("soak-late: late=%" PRIu64 " waits=%" PRIu64 " explained=%" PRIu64 "\n",
+		       s.late, s.waits, s.explained);
 	if (world_crash_calls)
 		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
 		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",

@@ -93,9 +93,15 @@ static void send_in_band(struct world *w, int side, const struct report *r)
 	wan_send(w->link[WORLD_WAN(side)], w->now, report_bytes(r));
 }
 
+struct wan *world_reports(const struct world *w, int side, const struct report *r)
+{
+	return r->type == REPORT_OPEN && w->opens[side] ? w->opens[side] : w->reports[side];
+}
+
 static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 {
 	struct world_ctx *c = ctx;
+	struct wan *to = world_reports(c->w, c->side, r);
 	uint8_t *b;
 
 	if (world_crash_report(c->w, c->side, peer, r))
@@ -104,12 +110,12 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 		send_in_band(c->w, c->side, r);
 		return;
 	}
-	b = peer || world_still_unheard(c->w, c->side) ? NULL : wan_buf(c->w->reports[c->side]);
+	b = peer || world_still_unheard(c->w, c->side) ? NULL : wan_buf(to);
 	if (!b)
 		return; /* there is only peer 0; others exist in forged reports */
 	memcpy(b, r, sizeof(*r));
 	c->w->report_bytes[c->side] += report_bytes(r);
-	wan_send(c->w->reports[c->side], c->w->now, sizeof(*r));
+	wan_send(to, c->w->now, sizeof(*r));
 }
 
 static void sink_event(void *ctx, const struct engine_event *ev)
@@ -411,11 +417,16 @@ struct world *world_create(const struct world_config *cfg)
 		w->ctx[i].w = w;
 		w->ctx[i].side = i;
 		w->host[i] = rc_host_create(&hc, &ops, &w->ctx[i]);
+		if (cfg->reports_in_band && cfg->actors.late)
+			rc.loss = rc.reorder = 0;
 		w->reports[i] = wan_create(&rc);
+		rc.seed = splitmix64(cfg->seed + 300 + (uint64_t)i);
+		if (cfg->actors.late & LATE_OPEN)
+			w->opens[i] = wan_create(&rc);
 		if (cfg->appliance[i])
 			w->engine[i] = make_engine(w, i);
 	}
-	if (world_forger_init(w) || world_overload_init(w)) {
+	if (world_forger_init(w) || world_overload_init(w) || world_late_init(w)) {
 		world_destroy(w);
 		return NULL;
 	}
@@ -428,6 +439,7 @@ void world_destroy(struct world *w)
 		rc_host_destroy(w->host[i]);
 		engine_destroy(w->engine[i]);
 		wan_destroy(w->reports[i]);
+		wan_destroy(w->opens[i]);
 		free(w->in_band[i]);
 	}
 	for (int i = 0; i < (w->is_guest ? 4 : 6); i++)
@@ -444,6 +456,7 @@ void world_destroy(struct world *w)
 	world_crash_exit(w);
 	world_forger_exit(w);
 	world_overload_exit(w);
+	world_late_exit(w);
 	for (int i = 0; i < 2; i++)
 		versions_clock_exit(&w->changes[i]);
 	free(w);
@@ -499,6 +512,7 @@ void world_restart(struct world *w, int side)
 				       : psn_after(rc_qp_una(req), rc_qp_epsn(resp)))
 			w->qp[i].side[side].lost = true;
 	}
+	world_late_drop(w, side);
 	engine_destroy(w->engine[side]);
 	w->engine[side] = make_engine(w, side);
 	begins_blind(w, side);

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "daemon/ask.h"
 #include "engine/engine.h"
 #include "tests/lab/model/cm_emit.h"
 #include "tests/lab/model/rc_host.h"
@@ -206,6 +207,7 @@ struct world {
 	 * side i */
 	struct wan *link[6];
 	struct wan *reports[2];	   /* from side i */
+	struct wan *opens[2];	   /* of these, with LATE_OPEN; else NULL */
 	struct report *in_band[2]; /* WORLD_IN_BAND of each side, those under way among them */
 	uint32_t nin_band[2];
 	struct report past[2][64];
@@ -222,6 +224,10 @@ struct world {
 	const char *violation;
 	struct forger *forger;
 	struct overload *overload;
+	struct late *late;
+	struct ask ask[2]; /* as the daemon has; with @late */
+	/* how often something was read late, a frame waited for an OPEN, and one came */
+	uint64_t late_reads, late_waits, late_found;
 	struct still {
 		uint64_t since; /* an appliance stands still since then, 0: it does not */
 		uint64_t away;	/* then the other one takes it for gone; 0: it has, or never will */

@@ -186,6 +186,7 @@ static void adopt(struct world *w, int side)
 	if (undone(c, e))
 		faulted = lanes((void *)(c->after + e->at.flows), e->nflows, LANE_FAULT);
 	c->len = 0;
+	world_late_drop(w, side);
 	world_kills++;
 	engine_destroy(e);
 	e = w->engine[side] = world_adopt(w, side, c->fd, &why);
@@ -206,15 +207,20 @@ struct arrival {
 	uint32_t len;
 	unsigned int peer;
 	const struct report *report;
+	struct ask *ask; /* the frame may wait */
+	bool waits;	 /* and does */
 };
 
-static void arrive(struct world *w, int side, const struct arrival *a)
+static void arrive(struct world *w, int side, struct arrival *a)
 {
 	uint8_t frame[WAN_FRAME_MAX];
 
 	if (a->data) {
 		memcpy(frame, a->data, a->len); /* should it be killed, it comes once more */
-		engine_rx(w->engine[side], a->port, frame, a->len, w->now);
+		if (a->ask)
+			a->waits = !ask_rx(a->ask, w->engine[side], a->port, frame, a->len, w->now);
+		else
+			engine_rx(w->engine[side], a->port, frame, a->len, w->now);
 	} else if (a->report)
 		engine_rx_report(w->engine[side], a->peer, a->report, w->now);
 	else
@@ -222,7 +228,7 @@ static void arrive(struct world *w, int side, const struct arrival *a)
 }
 
 /* False: the engine was killed amid it, and another one is there. */
-static bool arrive_armed(struct world *w, int side, const struct arrival *a)
+static bool arrive_armed(struct world *w, int side, struct arrival *a)
 {
 	if (calls && --calls == 0)
 		rearm();
@@ -244,7 +250,7 @@ static bool arrive_armed(struct world *w, int side, const struct arrival *a)
 
 void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *data, uint32_t len)
 {
-	const struct arrival a = {.port = port, .data = data, .len = len};
+	struct arrival a = {.port = port, .data = data, .len = len};
 
 	if (w->crash)
 		arrive_armed(w, side, &a);
@@ -252,9 +258,20 @@ void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *d
 		arrive(w, side, &a);
 }
 
+bool world_rx_ask(struct world *w, int side, enum engine_port port, const uint8_t *data,
+		  uint32_t len)
+{
+	struct arrival a = {.port = port, .data = data, .len = len, .ask = &w->ask[side]};
+
+	if (w->crash)
+		return !arrive_armed(w, side, &a) || !a.waits;
+	arrive(w, side, &a);
+	return !a.waits;
+}
+
 void world_rx_report(struct world *w, int side, unsigned int peer, const struct report *r)
 {
-	const struct arrival a = {.peer = peer, .report = r};
+	struct arrival a = {.peer = peer, .report = r};
 
 	if (w->crash)
 		arrive_armed(w, side, &a);
@@ -264,7 +281,7 @@ void world_rx_report(struct world *w, int side, unsigned int peer, const struct 
 
 void world_tick(struct world *w, int side)
 {
-	const struct arrival a = {0};
+	struct arrival a = {0};
 
 	if (!w->crash)
 		arrive(w, side, &a);

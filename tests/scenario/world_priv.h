@@ -29,6 +29,9 @@ uint64_t world_still_next(const struct world *w);
 void world_still_run(struct world *w);
 
 void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *data, uint32_t len);
+/* False, and nothing is done, when the daemon of @side waits with the frame (world_late.c). */
+bool world_rx_ask(struct world *w, int side, enum engine_port port, const uint8_t *data,
+		  uint32_t len);
 void world_rx_report(struct world *w, int side, unsigned int peer, const struct report *r);
 void world_tick(struct world *w, int side);
 /* What an engine says while its batch may still be undone; false when it cannot be. */
@@ -44,6 +47,9 @@ struct engine *world_adopt(struct world *w, int side, int fd, const char **why);
 void world_crash_init(struct world *w);
 int world_crash_file(struct world *w, int side);
 void world_crash_exit(struct world *w);
+
+/* What carries the report @r from appliance @side. */
+struct wan *world_reports(const struct world *w, int side, const struct report *r);
 
 /* Send a copy of a frame into a link. */
 void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t len);

@@ -33,6 +33,38 @@ static struct world *owner_of(struct world *w, const uint8_t *data)
 	return get_be16(data + 12) == 0x0800 && data[33] == WORLD_GUEST_HOST ? w->guest : w;
 }
 
+/* Whether the appliance at the end of link @i does nothing but wait for an OPEN. */
+static bool waits(const struct world *w, int i)
+{
+	return i < 2 ? world_late_waits(w, i) : i >= 4 && world_late_waits(w, !(i & 1));
+}
+
+static bool holds(struct world *w, int i)
+{
+	uint64_t first = wan_next(w->link[i]);
+
+	return world_overload_holds(w, i, first) || world_still_holds(w, i) || waits(w, i) ||
+	       (i >= 4 && world_late_holds(w, !(i & 1), LATE_READS_FRAMES, first));
+}
+
+/* A report that has come in band may wait in the socket, like any other. */
+static void to_socket(struct world *w, int from, const struct report *r)
+{
+	struct wan *to = world_reports(w, from, r);
+	uint32_t late = w->cfg.actors.late;
+	uint8_t *b;
+
+	if (!(late & LATE_REPORTS(!from)) || (late & LATE_OPEN && r->type != REPORT_OPEN)) {
+		world_rx_report(w, !from, 0, r);
+		return;
+	}
+	b = wan_buf(to);
+	if (!b)
+		return;
+	memcpy(b, r, sizeof(*r));
+	wan_send(to, w->now - wan_config(to)->delay_ns, sizeof(*r));
+}
+
 static void deliver_link(struct world *of, int i)
 {
 	struct world *w = of;
@@ -41,7 +73,7 @@ static void deliver_link(struct world *of, int i)
 
 	if (i >= 4 && w->is_guest)
 		return; /* its host looks at what has arrived */
-	if (world_overload_holds(w, i, wan_next(of->link[i])) || world_still_holds(w, i))
+	if (holds(w, i))
 		return;
 	while ((data = wan_pop(of->link[i], of->now, &len))) {
 		int side = i & 1;
@@ -56,7 +88,7 @@ static void deliver_link(struct world *of, int i)
 			uint32_t n = get_be32(data + 14);
 
 			if (w->engine[!side] && n < WORLD_IN_BAND) /* else it was corrupted */
-				world_rx_report(w, !side, 0, &w->in_band[side][n]);
+				to_socket(w, side, &w->in_band[side][n]);
 			continue;
 		}
 		if (i >= 4 && w->cfg.actors.cross_bps && get_be16(data + 12) == WORLD_TYPE_OTHER)
@@ -67,12 +99,12 @@ static void deliver_link(struct world *of, int i)
 			continue;
 		if (i >= 4) { /* from side's WAN port to the other appliance */
 			if (w->engine[!side])
-				world_rx(w, !side, PORT_WAN, data, len);
+				world_late_rx(w, !side, PORT_WAN, data, len);
 			else
 				world_link_send(w, WORLD_LAN_OUT(!side), data, len);
 		} else if (i < 2) {
 			if (w->engine[side])
-				world_rx(w, side, PORT_LAN, data, len);
+				world_late_rx(w, side, PORT_LAN, data, len);
 			else
 				world_link_send(w, WORLD_WAN(side), data, len);
 		} else {
@@ -84,6 +116,8 @@ static void deliver_link(struct world *of, int i)
 			if (w->cfg.check_custody)
 				world_check_told(w, side, data, len);
 		}
+		if (waits(w, i))
+			return;
 	}
 	world_still_seen(of, i);
 }
@@ -130,14 +164,15 @@ static void forge(struct world *w, int from, struct report r)
 	world_rx_report(w, !from, peer, &r);
 }
 
-static void deliver_reports(struct world *w, int from)
+static void deliver_reports(struct world *w, int from, enum late_what what)
 {
+	struct wan *of = what == LATE_READS_OPENS ? w->opens[from] : w->reports[from];
 	const uint8_t *data;
 	uint32_t len;
 
-	if (w->still[!from].since)
+	if (!of || w->still[!from].since || world_late_holds(w, !from, what, wan_next(of)))
 		return;
-	while ((data = wan_pop(w->reports[from], w->now, &len))) {
+	while ((data = wan_pop(of, w->now, &len))) {
 		struct report r;
 
 		memcpy(&r, data, sizeof(r));
@@ -146,6 +181,8 @@ static void deliver_reports(struct world *w, int from)
 		if (w->cfg.trace)
 			trace_report(w, from, &r);
 		world_rx_report(w, !from, 0, &r);
+		if (w->cfg.reports_in_band)
+			continue;
 		if (prng_hit(&w->rng, w->cfg.report_replay) && w->npast[from])
 			world_rx_report(
 				w, !from, 0,
@@ -158,6 +195,18 @@ static void deliver_reports(struct world *w, int from)
 	}
 }
 
+static uint64_t next_report(const struct world *w, int from)
+{
+	uint64_t t;
+
+	if (w->still[!from].since)
+		return UINT64_MAX;
+	t = world_late_due(w, !from, LATE_READS_REPORTS, wan_next(w->reports[from]));
+	if (w->opens[from])
+		t = min64(t, world_late_due(w, !from, LATE_READS_OPENS, wan_next(w->opens[from])));
+	return t;
+}
+
 static uint64_t next_event(struct world *w)
 {
 	uint64_t t = w->changes[0].when || w->changes[1].when ? readers_next(w) : UINT64_MAX;
@@ -167,10 +216,13 @@ static uint64_t next_event(struct world *w)
 
 		if (w->overload && at < w->overload->held_until[i])
 			at = w->overload->held_until[i];
-		t = min64(t, at);
+		if (i >= 4)
+			at = world_late_due(w, !(i & 1), LATE_READS_FRAMES, at);
+		t = min64(t, waits(w, i) ? UINT64_MAX : at);
 	}
 	if (w->overload)
 		t = min64(t, world_overload_next(w));
+	t = min64(t, world_late_next(w));
 	t = min64(t, world_still_next(w));
 	t = min64(t, world_reuser_next(w));
 	t = min64(t, world_cross_next(w));
@@ -178,9 +230,8 @@ static uint64_t next_event(struct world *w)
 		t = min64(t, world_shake_next(w));
 	for (int i = 0; i < 2; i++) {
 		t = min64(t, rc_host_next(w->host[i]));
-		if (!w->still[!i].since)
-			t = min64(t, wan_next(w->reports[i]));
-		if (w->engine[i] && !w->still[i].since)
+		t = min64(t, next_report(w, i));
+		if (w->engine[i] && !w->still[i].since && !world_late_waits(w, i))
 			t = min64(t, engine_deadline(w->engine[i]));
 	}
 	return w->guest ? min64(t, next_event(w->guest)) : t;
@@ -203,15 +254,18 @@ static void step(struct world *w)
 	world_still_run(w);
 	for (int i = 0; i < 6; i++)
 		deliver_link(w, i);
-	for (int i = 0; i < 2; i++)
-		deliver_reports(w, i);
+	for (int i = 0; i < 2; i++) {
+		deliver_reports(w, i, LATE_READS_REPORTS);
+		deliver_reports(w, i, LATE_READS_OPENS);
+	}
+	world_late_run(w);
 	world_forger_run(w);
 	world_reuser_run(w);
 	world_cross_run(w);
 	if (w->shaking)
 		world_shake_run(w);
 	for (int i = 0; i < 2; i++) {
-		if (w->engine[i] && !w->still[i].since)
+		if (w->engine[i] && !w->still[i].since && !world_late_waits(w, i))
 			world_tick(w, i);
 		rc_host_poll(w->host[i], w->now, 64);
 	}
