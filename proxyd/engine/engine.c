@@ -141,6 +141,14 @@ static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f
 	return false;
 }
 
+/* ACCEPTOR: whether @f may be of a lane that has begun anew at an earlier PSN, since what came
+ * before @l is lost. Then the responder has acknowledged nothing of @l. */
+static bool of_next_lane(const struct lane *l, const struct frame *f)
+{
+	return l->role == ROLE_ACCEPTOR && (f->op->flags & OPF_REQUEST) &&
+	       psn_is(l->una.psn, l->start) && psn_before(wire_psn_of(f), l->start);
+}
+
 /* Whether the ICRC of @f is looked at first. The copy of a held lane's large packet computes it. */
 static bool check_now(struct engine *e, enum engine_port port, const struct flow *fl,
 		      const struct frame *f)
@@ -151,7 +159,7 @@ static bool check_now(struct engine *e, enum engine_port port, const struct flow
 		return true;
 	if (fl && (f->op->flags & OPF_RESPONSE))
 		fl = flow_partner(e, fl);
-	return !fl || fl->lane.role == ROLE_NONE;
+	return !fl || fl->lane.role == ROLE_NONE || of_next_lane(&fl->lane, f);
 }
 
 /* What may tell a host of changed memory at the other one: all requests but READs. */
