@@ -315,6 +315,7 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 	e->sink = *sink;
 	e->undo = (struct undo *)(a.base + root->undo);
 	configure(e, cfg);
+	pool_adopted(e->pool);
 	*why = engine_check(e);
 	if (*why) {
 		engine_destroy(e);

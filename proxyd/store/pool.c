@@ -36,7 +36,8 @@
  * Batches (undo.h). The table, maps of slots and what pages hold are noted before they change; the
  * bytes of packets are not. So a superblock or slot that a batch frees is in limbo until its end,
  * and an open superblock that it empties is not rewound. Until then the pool has a little less
- * room.
+ * room. And a superblock that it took when it is undone is free again with those bytes: after an
+ * adoption none is known to be all zero.
  */
 #include "store/pool_priv.h"
 #include "wire/must.h"
@@ -140,6 +141,13 @@ void pool_batch_end(struct pool *p)
 		p->free = i;
 	}
 	p->limbo = POOL_NONE;
+}
+
+void pool_adopted(struct pool *p)
+{
+	for (uint32_t i = 0; i < p->blocks; i++)
+		if (p->block[i].use != BLOCK_PAGES)
+			p->block[i].dirty = PAGES_ALL;
 }
 
 /* Superblocks */

@@ -164,6 +164,9 @@ struct undo;
 void pool_undo_by(struct pool *p, struct undo *u);
 void pool_batch_end(struct pool *p);
 
+/** pool_adopted - a batch may have been undone. */
+void pool_adopted(struct pool *p);
+
 /** pool_note - @len bytes at @at, of a page or a descriptor in a slot, are about to change. */
 void pool_note(struct pool *p, const void *at, uint32_t len);
 

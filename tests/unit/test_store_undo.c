@@ -2,6 +2,7 @@
 /* POOL-6: the log of a batch: all of it or nothing, wherever it is cut off. */
 #include "tests/unit/store_test.h"
 
+#include "store/pool.h"
 #include "store/undo.h"
 
 #define N 64
@@ -160,12 +161,49 @@ static void test_damaged(void **state)
 	arena_exit(&r.a);
 }
 
+/* What a batch has taken for packets is free again when it is undone, with the packets' bytes: a
+ * page that is taken there is zero all the same. */
+static void test_pages_after(void **state)
+{
+	static const unsigned int half[POOL_CLASSES] = {50, 50};
+	struct pool_log log;
+	struct arena a;
+	struct undo *u;
+	struct pool *p;
+	pool_loc loc;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, pool_arena_size(1) + 65536), 0);
+	u = undo_create(&a, 32768);
+	p = pool_create(&a, 1, half);
+	pool_undo_by(p, u);
+	for (int slot = 0; slot < 2; slot++) {
+		uint32_t page, len = slot ? POOL_SLOT : POOL_BLOCK;
+
+		pool_log_init(&log);
+		loc = slot ? pool_slot_get(p, POOL_CUSTODY, len, POOL_FIRST)
+			   : pool_append(p, POOL_CUSTODY, &log, len);
+		memset(pool_ptr(p, loc), 0xee, len);
+		assert_true(undo_apply(u));
+		pool_adopted(p);
+		page = pool_page_get(p, POOL_TRANSIT);
+		for (uint32_t i = 0; i < POOL_PAGE; i++)
+			assert_int_equal(((uint8_t *)pool_page_ptr(p, page))[i], 0);
+		assert_true(pool_check(p));
+		assert_true(undo_apply(u));
+		pool_adopted(p);
+		assert_true(pool_check(p));
+	}
+	arena_exit(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_undone), cmocka_unit_test(test_committed),
-		cmocka_unit_test(test_once),   cmocka_unit_test(test_cut_off),
-		cmocka_unit_test(test_full),   cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_undone),	    cmocka_unit_test(test_committed),
+		cmocka_unit_test(test_once),	    cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_full),	    cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_pages_after),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

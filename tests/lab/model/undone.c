@@ -193,6 +193,20 @@ static bool referred(const struct engine *e, size_t at)
 	       (b.use == BLOCK_PAGES && (b.pages & 1u << page || !(b.dirty & 1u << page)));
 }
 
+/* Whether byte @at of the pool tells of zero pages that the next process does not believe in
+ * (pool_adopted()). */
+static bool disbelieved(const struct engine *e, size_t at)
+{
+	size_t table = offsetof(struct pool, block), off = (at - table) % sizeof(struct block);
+	struct block b;
+
+	if (!within(at, table, e->pool->blocks * sizeof(b)) ||
+	    !within(off, offsetof(struct block, dirty), sizeof(b.dirty)))
+		return false;
+	restored(&b, (size_t)((const uint8_t *)e->pool - e->arena.base) + at - off, sizeof(b));
+	return b.use != BLOCK_PAGES;
+}
+
 /* Whether the next process needs byte @at of the arena as the batch found it. */
 static bool needed(const struct engine *e, size_t at)
 {
@@ -208,6 +222,8 @@ static bool needed(const struct engine *e, size_t at)
 		return false;
 	if (within(at, pool + e->pool->data, (size_t)e->pool->blocks * POOL_BLOCK))
 		return referred(e, at - pool - e->pool->data);
+	if (at >= pool && disbelieved(e, at - pool))
+		return false;
 	/* what says nothing but that something was noted */
 	return !within(at, pool + offsetof(struct pool, slot), sizeof(e->pool->slot)) &&
 	       !within(at, pool + e->pool->notes, e->pool->data - e->pool->notes);
