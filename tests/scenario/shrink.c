@@ -102,14 +102,14 @@ static bool fewer(struct shrink *s)
 			(any) |= keep(s, &t_);                                                     \
 	} while (0)
 
-/* One bit of the mask at @off after another. */
-static void fewer_bits(struct shrink *s, bool *any, size_t off)
+/* One bit of the mask at @off after another, but @keep. */
+static void fewer_bits(struct shrink *s, bool *any, size_t off, uint32_t keep_bits)
 {
 	for (uint32_t bit = 0; bit < 32; bit++) {
 		struct plan t = *s->p;
 		uint32_t *m = (uint32_t *)(void *)((uint8_t *)&t + off);
 
-		if (!(*m & 1u << bit) || *m == 1u << bit)
+		if (!(*m & ~keep_bits & 1u << bit) || *m == 1u << bit)
 			continue;
 		*m &= ~(1u << bit);
 		*any |= keep(s, &t);
@@ -122,16 +122,16 @@ static void calmer_actors(struct shrink *s, bool *any)
 
 	WITHOUT(s, *any, actors.lag);
 	WITHOUT(s, *any, actors.late);
-	fewer_bits(s, any, offsetof(struct plan, actors.late));
+	fewer_bits(s, any, offsetof(struct plan, actors.late), 0);
 	HALF(s, *any, actors.late_us, 1);
 	WITHOUT(s, *any, actors.order);
 	WITHOUT(s, *any, actors.share);
 	WITHOUT(s, *any, actors.overload);
 	t.actors.forge = t.actors.forge_at = 0;
 	*any |= keep(s, &t);
-	fewer_bits(s, any, offsetof(struct plan, actors.forge));
-	fewer_bits(s, any, offsetof(struct plan, actors.forge_at));
-	fewer_bits(s, any, offsetof(struct plan, actors.overload));
+	fewer_bits(s, any, offsetof(struct plan, actors.forge), 0);
+	fewer_bits(s, any, offsetof(struct plan, actors.forge_at), 0);
+	fewer_bits(s, any, offsetof(struct plan, actors.overload), OVERLOAD_FULL);
 	HALF(s, *any, actors.forge_max, 1);
 	HALF(s, *any, actors.forge_every, 1);
 	HALF(s, *any, actors.overload_us, 1);
@@ -224,7 +224,8 @@ static bool smaller(struct shrink *s)
 			fewer_bits(s, &any,
 				   offsetof(struct plan, incident) +
 					   i * sizeof(struct plan_incident) +
-					   offsetof(struct plan_incident, arg));
+					   offsetof(struct plan_incident, arg),
+				   0);
 	}
 	return any;
 }
