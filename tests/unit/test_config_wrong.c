@@ -58,7 +58,7 @@ static const struct {
 	{HEAD "max-connections = 0\n" RULE, "t.conf:4: max-connections '0' is out of range"},
 	{HEAD "max-connections = 1e3\n" RULE, "t.conf:4: max-connections '1e3' is no whole number"},
 	{HEAD "mode = fast\n" RULE,
-	 "t.conf:4: mode 'fast' is not known; write auto, native or generic"},
+	 "t.conf:4: mode 'fast' is not known; write auto, native, generic or zero-copy"},
 	{HEAD "wan-rate = fast\n" RULE, "t.conf:4: wan-rate 'fast' is no rate"},
 	{HEAD "wan-rate = 10\n" RULE, "t.conf:4: wan-rate '10' is too slow"},
 	{HEAD "wan-rate = auto up to x\n" RULE, "t.conf:4: wan-rate 'auto up to x' is no rate"},
