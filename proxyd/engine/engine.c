@@ -721,9 +721,11 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 	flow_each (struct flow, fl, e) {
 		struct lane *l = &fl->lane;
 
-		if (ev == PEER_RESTARTED && fl->rule >= 0 &&
-		    e->rules[fl->rule].peer == (int8_t)peer)
+		if (ev == PEER_RESTARTED && fl->offered && fl->rule >= 0 &&
+		    e->rules[fl->rule].peer == (int8_t)peer) {
+			flow_change(e, fl);
 			fl->offered = 0;
+		}
 		if (l->peer != (int8_t)peer)
 			continue;
 		flow_change(e, fl);

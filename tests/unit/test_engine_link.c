@@ -19,6 +19,19 @@ static void opened_again(struct rig *r)
 	rig_forget(r);
 }
 
+/* The peer will agree to a lane of the rig's requests. */
+static struct report offered(void)
+{
+	struct report offer = {
+		.type = REPORT_OPEN, .offer = true, .lqpn = 0x11, .path_mtu = RIG_MTU};
+
+	ip_addr_parse("10.1.0.1", &offer.key.src);
+	ip_addr_parse("10.2.0.1", &offer.key.dst);
+	offer.key.dqpn = 0x22;
+	offer.key.vlan = FRAME_VLAN_NONE;
+	return offer;
+}
+
 /* A peer that offered to agree and then refuses, whatever it is asked: what was acknowledged on the
  * strength of the offer is owed, and nobody takes it. That ends with peer-timeout, also where the
  * refusals come sooner than the next OPEN is due. */
@@ -26,15 +39,10 @@ static void test_refuses_what_it_offered(void **state)
 {
 	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
 	struct rig *r = rig_create(&small, &rule);
-	struct report offer = {
-		.type = REPORT_OPEN, .offer = true, .lqpn = 0x11, .path_mtu = RIG_MTU};
+	struct report offer = offered();
 	uint64_t from;
 
 	(void)state;
-	ip_addr_parse("10.1.0.1", &offer.key.src);
-	ip_addr_parse("10.2.0.1", &offer.key.dst);
-	offer.key.dqpn = 0x22;
-	offer.key.vlan = FRAME_VLAN_NONE;
 	rig_learn(r, 0);
 	engine_rx_report(r->e, 0, &offer, r->now);
 	rig_rx(r, NEAR, SEND_ONLY("000005"));
@@ -277,10 +285,30 @@ static void test_nothing_came(void **state)
 	rig_destroy(r);
 }
 
+/* A peer that is another one than before has offered nothing, and what it had is noted first. */
+static void test_offer_forgotten(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct rig *r = rig_create(&small, &rule);
+	struct report offer = offered();
+
+	(void)state;
+	rig_learn(r, 0);
+	engine_rx_report(r->e, 0, &offer, r->now);
+	assert_int_not_equal(flow_by_key(r->e, &offer.key)->offered, 0);
+	engine_tick(r->e, r->now);
+	engine_peer_event(r->e, 0, PEER_RESTARTED, r->now);
+	assert_int_equal(flow_by_key(r->e, &offer.key)->offered, 0);
+	engine_tick(r->e, r->now);
+	rig_check(r);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refuses_what_it_offered),
+		cmocka_unit_test(test_offer_forgotten),
 		cmocka_unit_test(test_refused_late),
 		cmocka_unit_test(test_idle_for_long),
 		cmocka_unit_test(test_lost_waits_for_room),
