@@ -14,31 +14,23 @@
 	X(TX_LAN, "tx-lan", "frames to the LAN port")                                              \
 	X(TX_WAN, "tx-wan", "frames to the WAN port")                                              \
 	X(PASSED, "passed", "frames passed through unchanged")                                     \
-	X(FLOOD_DROPPED, "flood-dropped",                                                          \
-	  "requests of lanes that are not held, dropped because such flood the link")              \
+	X(FLOOD_DROPPED, "flood-dropped", "requests not held, dropped: such flood the link")       \
 	X(TX_FULL, "tx-full", "frames that a port had no room for")                                \
 	X(TX_IMPOSSIBLE, "tx-impossible", "frames that a port can never send, dropped")            \
 	X(BAD_FRAME, "bad-frame", "frames that are no well-formed RoCEv2, passed through")         \
 	X(BAD_ICRC, "bad-icrc", "requests and responses of held lanes with a wrong ICRC, dropped") \
-	X(BAD_OPCODE, "bad-opcode",                                                                \
-	  "unknown opcodes, passed in their turn, and reserved AETH syndromes")                    \
+	X(BAD_OPCODE, "bad-opcode", "unknown opcodes, reserved AETH syndromes: passed")            \
 	X(NOT_RC, "not-rc", "UD, UC and other services, passed through")                           \
 	X(CNP, "cnp", "congestion notifications passed")                                           \
-	X(CNP_HEEDED, "cnp-heeded",                                                                \
-	  "congestion notifications that made a lane slower toward its responder")                 \
+	X(CNP_HEEDED, "cnp-heeded", "congestion notifications that slowed a lane")                 \
 	X(CNP_SENT, "cnp-sent", "congestion notifications to requesters, because the pool fills")  \
-	X(TABLE_FULL, "table-full",                                                                \
-	  "new flows that found no place, or too many of their kind, passed through")              \
+	X(TABLE_FULL, "table-full", "new flows without a place, passed through")                   \
 	X(NO_RULE, "no-rule", "frames that no rule wants, passed through")                         \
 	X(PSEUDO_ACKS, "pseudo-acks", "ACKs answered in the responder's stead")                    \
-	X(ATOMICS_MADE, "atomics-made",                                                            \
-	  "ATOMIC ACKs made here, with the value 0 (atomic = discard-result)")                     \
-	X(ATOMICS_DROPPED, "atomics-dropped",                                                      \
-	  "true ATOMIC ACKs dropped, because one was made before")                                 \
-	X(ATOMICS_AHEAD, "atomics-ahead",                                                          \
-	  "FetchAdds asked before their host did (atomic = prefetch)")                             \
-	X(ATOMICS_UNASKED, "atomics-unasked",                                                      \
-	  "those that hosts did not ask: they have changed memory all the same")                   \
+	X(ATOMICS_MADE, "atomics-made", "ATOMIC ACKs made here (atomic = discard-result)")         \
+	X(ATOMICS_DROPPED, "atomics-dropped", "true ATOMIC ACKs dropped: one was made before")     \
+	X(ATOMICS_AHEAD, "atomics-ahead", "FetchAdds asked ahead of hosts (atomic = prefetch)")    \
+	X(ATOMICS_UNASKED, "atomics-unasked", "those that hosts never asked: memory changed")      \
 	X(TRUE_ACKS, "true-acks", "ACKs of the responder consumed")                                \
 	X(TRUE_NAKS, "true-naks", "NAKs and RNR NAKs of the responder consumed")                   \
 	X(NAKS_SENT, "naks-sent", "sequence NAKs sent to a near requester")                        \
@@ -48,8 +40,7 @@
 	X(DUP_STREAM, "dup-stream", "stream packets that had arrived already, dropped")            \
 	X(DUP_READS, "dup-reads", "duplicate READs and ATOMICs swallowed")                         \
 	X(DUP_READS_PASSED, "dup-reads-passed", "duplicate READs and ATOMICs passed on")           \
-	X(FOREIGN, "foreign-requests",                                                             \
-	  "requests that fit no queue pair while its custody is owed")                             \
+	X(FOREIGN, "foreign-requests", "requests of another owner while custody is owed")          \
 	X(GAPS, "gaps", "requests ahead of their turn from a near requester, dropped")             \
 	X(NO_ROOM, "no-room", "requests dropped because the pool was full")                        \
 	X(HELD_BACK, "held-back", "acknowledgements withheld because the pool fills")              \
@@ -60,57 +51,43 @@
 	X(SEAL_WRONG, "seal-wrong",                                                                \
 	  "packets of held connections from the WAN with a wrong seal: damaged or forged (seal)")  \
 	X(RETX_WAN, "retx-wan", "stream packets sent again over the WAN")                          \
-	X(SENT_TWICE, "sent-twice",                                                                \
-	  "storage commands and the like sent twice at once, while packets get lost")              \
+	X(SENT_TWICE, "sent-twice", "commands and the like sent twice, as packets get lost")       \
 	X(RETX_LAN, "retx-lan", "requests sent again to a near responder")                         \
 	X(RETX_SPURIOUS, "retx-spurious", "retransmissions that turned out not to be needed")      \
 	X(TIMEOUTS, "timeouts", "loss timers that fired")                                          \
 	X(RNR, "rnr", "RNR NAKs waited out")                                                       \
 	X(STALE_ACK, "stale-ack", "responses outside the outstanding range, ignored")              \
 	X(STRAY_RESPONSE, "stray-response", "READ or ATOMIC responses that match no request")      \
-	X(READS_GIVEN_UP, "reads-given-up",                                                        \
-	  "READs that the responder executed and cannot answer any more")                          \
-	X(READS_RENUMBERED, "reads-renumbered",                                                    \
-	  "READs asked anew because their answer was lost for good")                               \
+	X(READS_GIVEN_UP, "reads-given-up", "READs executed that have no answer any more")         \
+	X(READS_RENUMBERED, "reads-renumbered", "READs asked anew: their answer was lost")         \
 	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")      \
-	X(READS_TOLD, "reads-told",                                                                \
-	  "READs that the peer was told to make ahead of their host (prefetch = responder)")       \
+	X(READS_TOLD, "reads-told", "READs the peer was told to make (prefetch = responder)")      \
 	X(READS_MADE, "reads-made", "READs made here because the peer told of them")               \
 	X(SOLO_READS, "solo-reads", "READs asked near the responder before their host did")        \
 	X(SOLO_MET, "solo-met", "READs of hosts that had been asked so")                           \
-	X(SOLO_REPEATED, "solo-repeated",                                                          \
-	  "those of them that hosts asked again: lost, or too early")                              \
-	X(SOLO_FAULTS, "solo-faults",                                                              \
-	  "queue pairs put into the error state for what was asked so")                            \
-	X(ANNOUNCE_MISMATCHES, "announce-mismatches",                                              \
-	  "READs of storage targets that were not of a command")                                   \
-	X(NUMBERS_FULL, "numbers-full",                                                            \
-	  "requests sent under a number that could not be kept in mind: never")                    \
-	X(PUSH_DROPPED, "push-dropped",                                                            \
-	  "packets of data READ ahead that fit no connection, or bear a wrong tag")                \
+	X(SOLO_REPEATED, "solo-repeated", "those that hosts asked again: lost, or too early")      \
+	X(SOLO_FAULTS, "solo-faults", "queue pairs put into the error state for such READs")       \
+	X(ANNOUNCE_MISMATCHES, "announce-mismatches", "READs of targets that fit no command")      \
+	X(NUMBERS_FULL, "numbers-full", "requests whose number could not be kept: never")          \
+	X(PUSH_DROPPED, "push-dropped", "data READ ahead of no connection or with a wrong tag")    \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
 	X(OPENS, "opens", "lanes taken into custody")                                              \
 	X(REFUSALS, "refusals", "lanes that the peer refused")                                     \
-	X(INVARIANTS, "invariants-broken",                                                         \
-	  "lanes of which something does not hold that must: an error in longhaul")                \
+	X(INVARIANTS, "invariants-broken", "lanes broken by an error of longhaul")                 \
 	X(FAULTS, "faults", "lanes whose custody could not be honoured")                           \
 	X(LOST_PACKETS, "lost-packets", "packets in custody when their lane faulted")              \
 	X(LOST_BYTES, "lost-bytes", "their bytes")                                                 \
-	X(ORDER_BARRIERS, "order-barriers",                                                        \
-	  "barriers between queue pairs carried out (order = hosts)")                              \
-	X(ORDER_DROPPED, "order-dropped",                                                          \
-	  "requests dropped while others that they may follow are owed, or just lost")             \
+	X(ORDER_BARRIERS, "order-barriers", "barriers between queue pairs (order = hosts)")        \
+	X(ORDER_DROPPED, "order-dropped", "requests dropped: others before them are owed")         \
 	X(ORDER_FAULTS, "order-faults", "lanes lost because one before them was")                  \
 	X(FAULT_PROBES, "fault-probes", "requests sent to break the QP of a requester in fault")   \
 	X(FAULT_BROKEN, "fault-broken", "QPs that refused one and thereby failed")                 \
-	X(FAULT_SILENT, "fault-silent",                                                            \
-	  "QPs in fault that answer nothing: failed before, or gone")                              \
+	X(FAULT_SILENT, "fault-silent", "QPs in fault that answer nothing: failed, or gone")       \
 	X(FAULT_UNBROKEN, "fault-unbroken", "QPs in fault that answer and would not fail")         \
 	X(FAULT_DROPPED, "fault-dropped", "packets of connections in fault, dropped")              \
 	X(FAULT_DREQS, "fault-dreqs", "disconnect requests sent for connections in fault")         \
-	X(HOSTS_ASKED, "hosts-asked",                                                              \
-	  "questions to hosts whose queue pair answers nothing: is the host there?")               \
+	X(HOSTS_ASKED, "hosts-asked", "questions to hosts whose queue pair is silent")             \
 	X(ABANDONED, "abandoned", "lanes that both hosts gave up with something in custody")       \
 	X(ABANDONED_PACKETS, "abandoned-packets", "packets in custody then")                       \
 	X(ABANDONED_BYTES, "abandoned-bytes", "their bytes")                                       \
