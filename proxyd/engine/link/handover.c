@@ -135,8 +135,8 @@ static void opener_begin(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	l->held.lost_from = l->reached = l->opener.reached_hi = l->una.psn;
-	l->opener.rack_us = now_us(e);
+	l->held.lost_from = l->reached = l->una.psn;
+	l->opener = (struct lane_opener){.rack_us = now_us(e), .reached_hi = l->una.psn};
 	mark_room(l, psn_add(l->una.psn, first_room(e, fl)));
 }
 
