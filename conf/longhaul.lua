@@ -358,7 +358,7 @@ local bodies = {
 }
 -- The names of the flag bits, from bit 0 on
 local flag_names = {
-	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [6] = { "last" }, [7] = { "last" }, [16] = { "resume", "one READ at a time",
+	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [6] = { "last" }, [7] = { "last" }, [16] = { "resume, or an offer with a count", "one READ at a time",
 		"of an old version", "held to the order of its hosts", "of an old version", "offer", "sealed" },
 	[19] = { "ACK may bear the PSN", "packets refused", "of an old version",
 		"storage commands are looked at", "the responder's numbers may differ", "requests come past the opener" },

@@ -145,7 +145,8 @@ struct meter {
  * @own:       the opener has added requests to the lane (PEER_FEATURE_OWN)
  * @sealed:    what either side sends of the lane is sealed with @seal_key (core/seal.c)
  * @offer:     it is the acceptor that speaks, of no lane yet: it knows both directions of the
- *             connection, and will agree to a lane of these requests. @sealed: if it is sealed
+ *             connection, and will agree to a lane of these requests. @sealed: if it is sealed.
+ *             @counted: they have come in order, each once, since @start_psn, with @start_msn there
  * @ordered:   @log, @birth: its log, and its name there; @clear: packets before wait for no record
  *
  * REFUSE, CLOSE:
@@ -191,7 +192,7 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume, one_read, own, sealed, ordered, offer, again_all, bypassed;
+	bool resume, one_read, own, sealed, ordered, offer, counted, again_all, bypassed;
 	uint64_t seal_key[2];
 	uint32_t log, birth, clear;
 	uint32_t base, step_us;

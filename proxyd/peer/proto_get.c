@@ -220,12 +220,13 @@ static void get_open(struct in *i, uint8_t flags, struct report *r)
 	r->start_msn = take24(i);
 	r->path_mtu = take16(i);
 	r->policy = take8(i);
-	r->resume = flags & F_OPEN_RESUME;
 	r->one_read = flags & F_OPEN_ONE_READ;
 	r->own = flags & F_OPEN_OWN;
 	r->sealed = flags & F_OPEN_SEALED;
 	r->ordered = flags & F_OPEN_ORDERED;
 	r->offer = flags & F_OPEN_OFFER;
+	r->resume = !r->offer && flags & F_OPEN_RESUME;
+	r->counted = r->offer && flags & F_OPEN_COUNTED;
 	if (r->ordered) {
 		r->log = take32(i);
 		r->birth = take32(i);

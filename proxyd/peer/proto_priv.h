@@ -16,6 +16,7 @@
 #define F_SITE_MORE		0x01u
 #define F_PROBE_LAST		0x01u
 #define F_OPEN_RESUME		0x01u
+#define F_OPEN_COUNTED		0x01u /* of an offer */
 #define F_OPEN_ONE_READ		0x02u
 #define F_PROGRESS_ACKABLE	0x01u
 #define F_PROGRESS_AGAIN	0x02u

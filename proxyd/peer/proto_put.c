@@ -241,6 +241,7 @@ static uint8_t report_flags(const struct report *r)
 	switch (r->type) {
 	case REPORT_OPEN:
 		return (uint8_t)((r->resume ? F_OPEN_RESUME : 0) |
+				 (r->counted ? F_OPEN_COUNTED : 0) |
 				 (r->one_read ? F_OPEN_ONE_READ : 0) | (r->own ? F_OPEN_OWN : 0) |
 				 (r->sealed ? F_OPEN_SEALED : 0) |
 				 (r->ordered ? F_OPEN_ORDERED : 0) | (r->offer ? F_OPEN_OFFER : 0));

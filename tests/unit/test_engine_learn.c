@@ -455,6 +455,154 @@ static void test_half_of_host(void **state)
 	rig_destroy(r);
 }
 
+/* The packets @psn of two queue pairs in step, and the ACKs of @acked. */
+static void in_step(struct rig *r, const uint32_t *psn, uint32_t n, uint32_t acked)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t qpn = 0x21; qpn <= 0x22; qpn++)
+			rig_rx(r, NEAR, "04 40ffff 000000%02x 80%06x 61*8", qpn, psn[i]);
+	for (uint32_t qpn = 0x11; qpn <= 0x12; qpn++)
+		rig_rx(r, FAR, "11 40ffff 000000%02x 00%06x 1f000000", qpn, acked);
+	assert_int_equal(rig_pairs(r), 0);
+	rig_forget(r);
+}
+
+/* The peer has proved a pair, and offers to agree: what else it tells is in @what. */
+static void told(struct rig *r, const struct report *what)
+{
+	struct report offer = *what;
+
+	offer.type = REPORT_OPEN;
+	offer.offer = true;
+	offer.lqpn = 0x12;
+	ip_addr_parse("10.1.0.1", &offer.key.src);
+	ip_addr_parse("10.2.0.1", &offer.key.dst);
+	offer.key.dqpn = 0x22;
+	offer.key.vlan = FRAME_VLAN_NONE;
+	engine_rx_report(r->e, 0, &offer, r->now);
+	assert_int_equal(pair(r).learned_by, LEARNED_PEER);
+}
+
+/* Queue pairs in step, of which the peer tells one, and what the MSN was at some PSN. If requests
+ * have come in order here from just there on, the next one begins a lane, which is held at once and
+ * knows its MSN. Else an ACK must tell it first. NTT-3 */
+static void test_told_count(void **state)
+{
+	static const struct {
+		uint32_t psn[6], n, told, msn; /* @msn 0: it cannot be known */
+		bool not ;
+	} c[] = {
+		{{0, 1, 2, 3}, 4, 0, 7 + 4, false},
+		{{0xfffffe, 0xffffff, 0, 1}, 4, 0xfffffe, 7 + 4, false},
+		{{0, 1, 2, 3}, 4, 1, 0, false},
+		{{0, 1, 2, 3}, 4, 0, 0, true},
+		/* a gap, at both sides, or not seen by the peer */
+		{{0, 1, 3, 4}, 4, 3, 7 + 2, false},
+		{{0, 1, 3, 4}, 4, 0, 0, false},
+		/* sent again */
+		{{0, 1, 2, 3, 1}, 5, 1, 0, false},
+		{{0, 1, 2, 3, 2, 3}, 6, 2, 7 + 2, false},
+		{{0, 1, 2, 3, 2, 3}, 6, 0, 0, false},
+		/* another one begins */
+		{{0, 1, 2, 0, 1, 2}, 6, 0, 7 + 3, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+		uint32_t next = psn_add(c[i].psn[c[i].n - 1], 1);
+		struct rig *r;
+
+		rule.learn = LEARN_CM | LEARN_PSN;
+		r = rig_create(&small, &rule);
+		in_step(r, c[i].psn, c[i].n, c[i].psn[0]);
+		told(r, &(struct report){.start_psn = c[i].told,
+					 .start_msn = 7,
+					 .path_mtu = RIG_MTU,
+					 .counted = !c[i].not });
+		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*8", next);
+		assert_int_equal(pair(r).lane[LANE_OUT].state, c[i].msn ? LANE_HELD : LANE_WATCH);
+		assert_int_equal(r->nrep, c[i].msn ? 1 : 0);
+		if (c[i].msn) {
+			assert_int_equal(r->rep[0].start_psn, next);
+			assert_int_equal(r->rep[0].start_msn, c[i].msn);
+		}
+		rig_destroy(r);
+	}
+}
+
+/* How many PSNs a READ takes is not known without the path MTU, nor whether what follows is the
+ * rest of it, asked again. */
+static void test_told_count_of_reads(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, 0);
+	struct rig *r;
+
+	(void)state;
+	rule.learn = LEARN_CM | LEARN_PSN;
+	r = rig_create(&small, &rule);
+	in_step(r, (uint32_t[]){0, 1}, 2, 0);
+	rig_rx(r, NEAR, "0c 40ffff 00000022 80000002 00*8 00000007 00002000");
+	rig_rx(r, NEAR, "0c 40ffff 00000022 80000004 00*8 00000007 00000100");
+	told(r, &(struct report){.counted = true});
+	rig_rx(r, NEAR, "04 40ffff 00000022 80000005 61*8");
+	assert_int_equal(pair(r).lane[LANE_OUT].state, LANE_WATCH);
+	rig_destroy(r);
+}
+
+#define WRITE_ONLY "0a 40ffff 000000%02x 80%06x 00*8 00000007 00000008 61*8"
+
+/* The near host says that it has all before @end as soon as a request comes to it, or a copy. */
+static void answer(struct rig *r, uint32_t end)
+{
+	while (r->at < r->nout) {
+		const uint8_t *bth = r->out[r->at++].data + RIG_BTH;
+
+		if (bth[0] == 0x0a)
+			rig_rx(r, NEAR, "11 40ffff 000000%02x 00%06x 1f%06x", bth[7] + 0x10,
+			       end - 1, 7 + end);
+	}
+}
+
+/* Near the responder it is proved which of two in step belong together. The peer is told so, and
+ * the MSN where their requests began, if that is known: what has passed before the proof tells it
+ * only where all is acknowledged. */
+static void tells_count(uint32_t acked)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct rig *r;
+
+	rule.learn = LEARN_CM | LEARN_PSN;
+	r = rig_create(&small, &rule);
+	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_OFFER);
+	r->native = true;
+	for (uint32_t psn = 0; psn < 4; psn++) {
+		for (uint32_t qpn = 0x11; qpn <= 0x12; qpn++)
+			rig_rx(r, FAR, WRITE_ONLY, qpn, psn);
+		answer(r, psn < acked ? psn + 1 : acked);
+	}
+	for (int i = 0; i < 1000 && r->nrep < 2; i++) {
+		engine_tick(r->e, r->now += 10000);
+		answer(r, acked);
+	}
+	assert_int_equal(r->nrep, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_true(r->rep[i].offer);
+		assert_int_equal(r->rep[i].lqpn, r->rep[i].key.dqpn + 0x10);
+		assert_int_equal(r->rep[i].counted, acked == 4);
+		assert_int_equal(r->rep[i].start_psn, 0);
+		assert_int_equal(r->rep[i].start_msn, acked == 4 ? 7 : 0);
+	}
+	rig_destroy(r);
+}
+
+static void test_tells_count(void **state)
+{
+	(void)state;
+	tells_count(4);
+	tells_count(3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +619,9 @@ int main(void)
 		cmocka_unit_test(test_new_incarnation),
 		cmocka_unit_test(test_half_full),
 		cmocka_unit_test(test_half_of_host),
+		cmocka_unit_test(test_told_count),
+		cmocka_unit_test(test_told_count_of_reads),
+		cmocka_unit_test(test_tells_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

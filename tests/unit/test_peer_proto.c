@@ -221,6 +221,7 @@ static void same_open(const struct report *g, const struct report *r)
 	assert_true(g->seal_key[0] == r->seal_key[0]);
 	assert_true(g->seal_key[1] == r->seal_key[1]);
 	assert_int_equal(g->offer, r->offer);
+	assert_int_equal(g->counted, r->counted);
 	assert_int_equal(g->ordered, r->ordered);
 	assert_int_equal(g->log, r->log);
 	assert_int_equal(g->birth, r->birth);
@@ -320,6 +321,8 @@ static void round_trip_open(void)
 	round_trip_report(&r, PROTO_LANE_OPEN);
 	r.offer = true; /* it only wants that: there is no key yet */
 	r.seal_key[0] = r.seal_key[1] = 0;
+	round_trip_report(&r, PROTO_LANE_OPEN);
+	r.counted = true; /* nor a lane that could be resumed */
 	round_trip_report(&r, PROTO_LANE_OPEN);
 }
 

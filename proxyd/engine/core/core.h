@@ -83,6 +83,13 @@ void flow_headers(struct engine *e, struct flow *req, const struct frame *f);
 void flow_macs(struct engine *e, struct flow *fl, const struct frame *f);
 void flow_key_of(struct flow_key *k, const struct frame *f);
 bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how);
+/** lane_in_order - the requests of the watched @l come in order: see struct lane_watch. */
+static inline bool lane_in_order(const struct lane *l)
+{
+	return l->role == ROLE_NONE && psn_known(l->watch.since) &&
+	       psn_is(l->watch.went_on, l->epsn.psn);
+}
+
 /** flow_offered - whether the peer will agree to the lane of @fl, as it is known now. */
 bool flow_offered(struct engine *e, const struct flow *fl);
 /** flow_proved - the pair of @fl, if it has one, is more than a hint: a lane may begin. */

@@ -158,6 +158,7 @@ bool flow_reversed(const struct flow *a, const struct flow *b)
 static void offer(struct engine *e, struct flow *fl, const struct flow *back)
 {
 	const struct rule *r = fl->rule >= 0 ? &e->rules[fl->rule] : NULL;
+	const struct lane *l = &fl->lane;
 	struct report out = {
 		.type = REPORT_OPEN,
 		.key = fl->key,
@@ -171,6 +172,11 @@ static void offer(struct engine *e, struct flow *fl, const struct flow *back)
 	    !seal_possible(e, r) || flow_let_go(e, fl))
 		return;
 	out.sealed = r->seal;
+	out.counted = lane_in_order(l) && l->calibrated;
+	if (out.counted) {
+		out.start_psn = l->watch.since.v;
+		out.start_msn = psn_sub(l->epsn.msn, l->watch.messages) & PSN_MASK;
+	}
 	fl->pledged = true;
 	e->sink.report(e->sink.ctx, (unsigned int)r->peer, &out);
 }

@@ -65,7 +65,7 @@ void lane_init(struct flow *fl)
 	l->peer = PEER_NONE;
 	l->credit = 0xff;
 	marks_lost(l);
-	l->overlap = l->watch.asked = WIRE_NONE;
+	l->overlap = l->watch.asked = l->watch.went_on = l->watch.since = WIRE_NONE;
 	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
 		l->learn.probe[i].psn = WIRE_NONE;

@@ -239,9 +239,11 @@ struct lane_learn {
 };
 
 /** struct lane_watch - WATCH: what has passed. @asked, @asked_end: READs and ATOMICs that may be
- * unanswered, or PSN_NONE; @went_on: PSN behind the latest request; @passing: passing.c. */
+ * unanswered, or PSN_NONE; @went_on: PSN behind the latest request; @since: from there on requests
+ * have come in order, each once, and ended @messages, or PSN_NONE; @passing: passing.c. */
 struct lane_watch {
-	struct wire_psn asked, asked_end, went_on;
+	struct wire_psn asked, asked_end, went_on, since;
+	uint32_t messages;
 	uint8_t passing;
 };
 

@@ -210,9 +210,8 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 	flow_pair(e, a, b, LEARNED_CM);
 }
 
-/* The peer, whose side answers, has proved a pair (echo.c), which is at most a hint here. Returns
- * true if that is another one than the hint: its lane asks before it begins. */
-static bool told_pair(struct engine *e, const struct report *r, struct flow *fl)
+/* The peer, whose side answers, has proved a pair (echo.c), which is at most a hint here. */
+static void told_pair(struct engine *e, const struct report *r, struct flow *fl)
 {
 	const struct flow_key k = {
 		.src = r->key.dst, .dst = r->key.src, .dqpn = r->lqpn, .vlan = r->key.vlan};
@@ -220,13 +219,23 @@ static bool told_pair(struct engine *e, const struct report *r, struct flow *fl)
 	bool was;
 
 	if (!back || (fl->partner == FLOW_NONE ? !pair_in_step(e, &k) : flow_proved(fl)))
-		return false;
+		return;
 	was = fl->partner == flow_index(e, back);
 	if (!flow_pair(e, fl, back, LEARNED_PEER) || was)
-		return false;
+		return;
 	probes_forget(&fl->lane);
 	probes_forget(&back->lane);
-	return true;
+}
+
+/* The peer knows the MSN of the requests in @l where they begin to come in order. */
+static void told_count(struct lane *l, const struct report *r)
+{
+	if (!r->counted || l->calibrated || !lane_in_order(l) ||
+	    !psn_is(l->watch.since, (struct wire_psn){r->start_psn}))
+		return;
+	mark_epsn_msn(l, psn_add(r->start_msn, l->watch.messages));
+	l->calibrated = true;
+	probes_clear(l);
 }
 
 /* It comes from the other side than the REP that it tells of, and may be here before that. */
@@ -236,8 +245,12 @@ void learn_offered(struct engine *e, const struct report *r)
 	struct flow *fl = flow_by_key(e, &r->key);
 	struct cm_pending *p;
 
-	if (fl && fl->side == PORT_LAN && !told_pair(e, r, fl))
+	if (fl && fl->side == PORT_LAN) {
+		told_pair(e, r, fl);
 		fl->offered = offer_of(r->lqpn, r->path_mtu);
+		if (flow_offered(e, fl))
+			told_count(&fl->lane, r);
+	}
 	for (p = cm_find(e, &k, CM_BY_QPN); p; p = cm_next(e, p)) {
 		if (p->side == PORT_LAN) {
 			p->offer_rqpn = r->key.dqpn;

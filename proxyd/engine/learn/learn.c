@@ -15,9 +15,11 @@
  * where no later request has passed; else it may count some of those, and only the least of what
  * several say is believed. So it is with every answer to what the host may have sent before (to a
  * lane that is gone, say): what answers a repeat bears its PSN and the MSN of today. A gap in the
- * requests starts calibration again. A queue pair that
- * the CM has just made starts at MSN 0 and needs none of that (cm.c). The ACK that makes a pair
- * calibrates it as well, if the packet that it answers was counted since the latest gap.
+ * requests starts calibration again. A queue pair that the CM has just made starts at MSN 0 and
+ * needs none of that (cm.c). The ACK that makes a pair calibrates it as well, if the packet that it
+ * answers was counted since the latest gap; and so does the peer, which is near the responder: its
+ * offer says what the MSN was at the PSN from which on requests have come in order. Where that is
+ * so from the same PSN on here, it is now as many more as they have ended messages since.
  *
  * row: CONV-2
  */
@@ -212,6 +214,23 @@ static void note_request(struct engine *e, struct flow *fl, const struct frame *
 		match_immediate(e, fl, f);
 }
 
+/* The request @f passes the watched @l. */
+static void go_on(struct lane *l, const struct flow *fl, const struct frame *f)
+{
+	struct lane_watch *w = &l->watch;
+
+	if (!psn_is(w->went_on, wire_psn_of(f))) {
+		w->since = wire_psn_of(f);
+		w->messages = 0;
+	}
+	w->messages += f->op->flags & (OPF_EOM | OPF_ANSWERED) ? 1 : 0;
+	w->went_on = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
+	/* how many PSNs it takes is not known, or one comes again after so many */
+	if (psn_known(w->since) && ((!fl->path_mtu && frame_span(f, PATH_MTU_MIN) > 1) ||
+				    psn_past(w->went_on, w->since) >= MARK_TRAIL))
+		w->since = WIRE_NONE;
+}
+
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -223,7 +242,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return; /* its lane has ended, and no rule wants another */
 	l->count.requests++;
 	if (l->role == ROLE_NONE)
-		l->watch.went_on = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
+		go_on(l, fl, f);
 	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
 	if (f->op->flags & OPF_ANSWERED)
 		note_asked(l, fl, f);
@@ -393,6 +412,9 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!aeth_is_ack(s))
 		return;
 	l->credit = s;
+	/* of all that was sent: nothing later can be counted */
+	if (!l->calibrated && !again && psn_is(next, l->epsn.psn))
+		l->calibrated = calibrates(l, l->epsn.msn, frame_aeth_msn(f), true);
 	for (int i = 0; i < LANE_PROBES && !l->calibrated; i++) {
 		if (!psn_known(l->learn.probe[i].psn) || !psn_known(l->epsn.psn))
 			continue;
