@@ -550,7 +550,7 @@ static void test_told_count_of_reads(void **state)
 	rig_destroy(r);
 }
 
-#define WRITE_ONLY "0a 40ffff 000000%02x 80%06x 00*8 00000007 00000008 61*8"
+#define WRITE_ONLY(ackreq) "0a 40ffff 000000%02x " #ackreq "%06x 00*8 00000007 00000008 61*8"
 
 /* The near host says that it has all before @end as soon as a request comes to it, or a copy. */
 static void answer(struct rig *r, uint32_t end)
@@ -578,7 +578,7 @@ static void tells_count(uint32_t acked)
 	r->native = true;
 	for (uint32_t psn = 0; psn < 4; psn++) {
 		for (uint32_t qpn = 0x11; qpn <= 0x12; qpn++)
-			rig_rx(r, FAR, WRITE_ONLY, qpn, psn);
+			rig_rx(r, FAR, WRITE_ONLY(80), qpn, psn);
 		answer(r, psn < acked ? psn + 1 : acked);
 	}
 	for (int i = 0; i < 1000 && r->nrep < 2; i++) {
@@ -603,6 +603,34 @@ static void test_tells_count(void **state)
 	tells_count(3);
 }
 
+/* A WRITE asks for no ACK, and the next one has begun: the answer to its first copy names a packet
+ * that has asked for none either. It is of the pattern like those to the others. */
+static void test_first_copy_counts(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct rig *r;
+
+	(void)state;
+	rule.learn = LEARN_CM | LEARN_PSN;
+	r = rig_create(&small, &rule);
+	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_OFFER);
+	r->native = true;
+	for (uint32_t psn = 0; psn < 3; psn++)
+		for (uint32_t qpn = 0x11; qpn <= 0x12; qpn++)
+			rig_rx(r, FAR, WRITE_ONLY(00), qpn, psn);
+	for (uint32_t qpn = 0x11; qpn <= 0x12; qpn++)
+		rig_rx(r, NEAR, "11 40ffff 000000%02x 00000002 1f00000a", qpn + 0x10);
+	for (uint32_t qpn = 0x11; qpn <= 0x12; qpn++)
+		rig_rx(r, FAR, "06 40ffff 000000%02x 00000003 00*8 00000007 00000200 61*256", qpn);
+	r->at = r->nout;
+	for (int i = 0; i < 700 && r->nrep < 2; i++) {
+		engine_tick(r->e, r->now += 10000);
+		answer(r, 4);
+	}
+	assert_int_equal(r->nrep, 2);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -622,6 +650,7 @@ int main(void)
 		cmocka_unit_test(test_told_count),
 		cmocka_unit_test(test_told_count_of_reads),
 		cmocka_unit_test(test_tells_count),
+		cmocka_unit_test(test_first_copy_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

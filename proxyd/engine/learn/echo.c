@@ -357,8 +357,6 @@ void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	probe_begin(e, p);
-	/* where the packet itself asks for no ACK its copies do, and one more is needed */
-	p->slot = f->ackreq ? 0 : -1;
 }
 
 /* The next slot of @p in which a copy is sent. */
@@ -367,7 +365,7 @@ static void next_slot(const struct engine *e, struct echo_probe *p)
 	do {
 		p->slot++;
 		p->at += p->slot_ns;
-	} while (p->slot > 0 && p->slot < (int)SLOTS &&
+	} while (p->slot < (int)SLOTS &&
 		 !(pattern(e, p, (uint32_t)p->slot / 64) >> p->slot % 64 & 1));
 }
 
