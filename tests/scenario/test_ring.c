@@ -13,6 +13,7 @@
 struct run {
 	enum ack_policy policy;
 	uint32_t order;
+	bool long_haul;
 	struct ring_config ring;
 };
 
@@ -28,6 +29,11 @@ static struct world *make(const struct run *c, uint64_t seed)
 	wc.check_every = 1009;
 	wc.wan.rate_bps = 1000000000ull;
 	wc.wan.loss = 0.01;
+	if (c->long_haul) {
+		wc.wan.rate_bps = 10000000000ull;
+		wc.wan.delay_ns = 25 * MS;
+		wc.wan.loss = 0.001;
+	}
 	wc.engine.pool_bytes = 32 << 20;
 	return world_create(&wc);
 }
@@ -95,11 +101,37 @@ static void test_flags_apart(void **state)
 	}
 }
 
+/* All queue pairs begin with PSN 0, and data is sent by requests that ask for no ACK: soon it is
+ * known of each which one it belongs to. NTT-3 */
+static void test_from_psn_0(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct run c = of(seed % 2 ? POLICY_HONEST : POLICY_EARLY, 0);
+		struct world *w;
+		struct ring *r;
+
+		ring_defaults(&c.ring);
+		c.ring.psns = RING_PSN_0;
+		c.long_haul = true;
+		w = make(&c, seed);
+		r = ring_create(w, &c.ring);
+		for (int i = 0; i < 20 && (i < 3 || !ring_held(r)); i++)
+			assert_true(ring_reduce(r, 2 * BYTES, w->now + 100 * SEC) > 0);
+		assert_true(ring_held(r));
+		assert_null(w->violation);
+		assert_int_equal(ring_wrong(r), 0);
+		ring_destroy(r);
+		world_destroy(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flags_with_data),
 		cmocka_unit_test(test_flags_apart),
+		cmocka_unit_test(test_from_psn_0),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
