@@ -200,11 +200,8 @@ struct report {
 	uint8_t reason;
 	uint32_t cum, room, una, una_msn;
 	bool una_ackable;
-	uint8_t credit;
-	uint8_t refusal;
-	uint32_t refusal_psn;
-	uint32_t seq;
-	uint32_t hi;
+	uint8_t credit, refusal;
+	uint32_t refusal_psn, seq, hi;
 	uint32_t latest, depth, resp_seq;
 	bool announce, announced, differs;
 	uint64_t announce_key[2];

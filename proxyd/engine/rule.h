@@ -126,13 +126,7 @@ struct rule {
 	unsigned int nnear, nfar;
 	uint16_t vlan;
 	int8_t peer;
-	uint8_t policy;
-	uint8_t learn;
-	uint8_t atomic;
-	uint8_t order;
-	uint8_t traffic;
-	uint8_t dscp;
-	uint8_t announce;
+	uint8_t policy, learn, atomic, order, traffic, dscp, announce;
 	uint32_t path_mtu;
 	uint64_t cap;
 	uint8_t prefetch;

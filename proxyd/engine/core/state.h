@@ -58,8 +58,7 @@ struct flow {
 	struct {
 	} rare;
 	uint16_t contradictions;
-	uint32_t last_match_psn;
-	uint32_t offered;
+	uint32_t last_match_psn, offered;
 	union {
 		uint32_t next_free; /* not @used */
 		struct {
