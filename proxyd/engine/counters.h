@@ -40,7 +40,7 @@
 	X(DUP_STREAM, "dup-stream", "stream packets that had arrived already, dropped")            \
 	X(DUP_READS, "dup-reads", "duplicate READs and ATOMICs swallowed")                         \
 	X(DUP_READS_PASSED, "dup-reads-passed", "duplicate READs and ATOMICs passed on")           \
-	X(FOREIGN, "foreign-requests", "requests of another owner while custody is owed")          \
+	X(FOREIGN, "foreign-requests", "another queue pair's requests while custody is owed")      \
 	X(GAPS, "gaps", "requests ahead of their turn from a near requester, dropped")             \
 	X(NO_ROOM, "no-room", "requests dropped because the pool was full")                        \
 	X(HELD_BACK, "held-back", "acknowledgements withheld because the pool fills")              \
@@ -59,7 +59,7 @@
 	X(STALE_ACK, "stale-ack", "responses outside the outstanding range, ignored")              \
 	X(STRAY_RESPONSE, "stray-response", "READ or ATOMIC responses that match no request")      \
 	X(READS_GIVEN_UP, "reads-given-up", "READs executed that have no answer any more")         \
-	X(READS_RENUMBERED, "reads-renumbered", "READs asked anew: their answer was lost")         \
+	X(READS_RENUMBERED, "reads-renumbered", "READs sent again with new PSNs after a loss")     \
 	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")      \
 	X(READS_TOLD, "reads-told", "READs the peer was told to make (prefetch = responder)")      \
 	X(READS_MADE, "reads-made", "READs made here because the peer told of them")               \
@@ -79,7 +79,7 @@
 	X(LOST_PACKETS, "lost-packets", "packets in custody when their lane faulted")              \
 	X(LOST_BYTES, "lost-bytes", "their bytes")                                                 \
 	X(ORDER_BARRIERS, "order-barriers", "barriers between queue pairs (order = hosts)")        \
-	X(ORDER_DROPPED, "order-dropped", "requests dropped: others before them are owed")         \
+	X(ORDER_DROPPED, "order-dropped", "requests dropped until earlier ones are delivered")     \
 	X(ORDER_FAULTS, "order-faults", "lanes lost because one before them was")                  \
 	X(FAULT_PROBES, "fault-probes", "requests sent to break the QP of a requester in fault")   \
 	X(FAULT_BROKEN, "fault-broken", "QPs that refused one and thereby failed")                 \

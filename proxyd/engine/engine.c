@@ -141,8 +141,8 @@ static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f
 	return false;
 }
 
-/* ACCEPTOR: whether @f may be of a lane that has begun anew at an earlier PSN, since what came
- * before @l is lost. Then the responder has acknowledged nothing of @l. */
+/* ACCEPTOR: whether request @f may belong to a lane that replaces @l and starts at an earlier PSN,
+ * because a packet before @l was lost. Then the responder has acknowledged nothing of @l. */
 static bool of_next_lane(const struct lane *l, const struct frame *f)
 {
 	return l->role == ROLE_ACCEPTOR && (f->op->flags & OPF_REQUEST) &&
