@@ -171,6 +171,7 @@ static int open_port(struct afxdp *x, unsigned int port, bool zero_copy, char *e
 	struct port *p = &x->port[port];
 	bool in_one = p->nif.mtu + ETH_HLEN + TAGS <= AFXDP_ONE_BUFFER;
 
+	p->refused = zero_copy ? EOPNOTSUPP : 0; /* if nothing can be tried */
 	for (int sg = x->multibuffer; zero_copy && sg >= !in_one; sg--) {
 		int r = try_port(
 			x, port,
@@ -179,9 +180,9 @@ static int open_port(struct afxdp *x, unsigned int port, bool zero_copy, char *e
 
 		p->zero_copy = r >= 0;
 		p->max_tx = sg ? FRAME_MAX : AFXDP_CHUNK;
+		p->refused = r < 0 ? -r : 0;
 		if (r >= 0 || r == -EBUSY)
 			return r;
-		p->refused = -r;
 	}
 	p->max_tx = x->multibuffer ? FRAME_MAX : AFXDP_CHUNK;
 	return try_port(

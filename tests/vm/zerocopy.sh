@@ -61,6 +61,8 @@ start() # XDP-MODE
 memory_is() # copy or zero-copy
 {
 	cli a port show -d
+	keep_logs
+	! grep "zero-copy failed" "$LAB/gw-a.err" &&
 	jq_true a port 'all(.driver == "virtio_net" and .xdp == "native" and .memory == $m)' --arg m "$1"
 }
 
