@@ -84,7 +84,7 @@ static void broke(struct engine *e, struct flow *fl)
 
 	COUNT(e, FAULT_BROKEN);
 	l->fault.broken = true;
-	l->fault.alive = false;
+	l->fault.alive = l->fault.other = false; /* what comes from now on is not its own */
 	over_begin(e, fl);
 }
 
@@ -185,9 +185,8 @@ void break_again(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	l->fault.alive = false;
 	l->fault.tries = l->fault.silent = l->present = 0;
-	l->fault.answered = false;
+	l->fault.alive = l->fault.answered = l->fault.other = false;
 	l->fault.said = FAR_NONE;
 	break_begin(e, fl);
 }

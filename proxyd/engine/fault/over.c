@@ -17,7 +17,8 @@
  * answers to what it has asked another queue pair, and none to a probe: there a round will do.
  * Then the lane ends. Where the numbers of the two ends differ what passed would mean another
  * request to the responder, so it ends only when more rounds were refused than any requester
- * repeats itself: whoever asks on is deaf to its refusals because they are not its own.
+ * repeats itself: whoever asks on is deaf to its refusals because they are not its own. So each
+ * round after which another one is heard is followed by the next.
  *
  * One whose QP was seen to fail, or to be gone, and of which nothing was heard for BROKEN_NS since,
  * is fenced no more: it sends nothing that could be mistaken.
@@ -119,11 +120,12 @@ static void disconnect(struct engine *e, struct flow *fl)
 /* Whether the queue pair that asks or answers under the far number is another than was told. */
 static bool others_now(const struct lane *l)
 {
-	if (l->fault.unheard || !l->fault.mute)
+	if (l->fault.unheard || !(l->fault.other || l->fault.alive))
 		return false;
 	if (l->fault.renumbers)
-		return l->fault.alive && l->fault.mute >= MUTE_RENUMBERS;
-	return l->fault.other || (l->fault.alive && l->fault.mute >= MUTE_MAX);
+		return l->fault.mute >= MUTE_RENUMBERS;
+	/* one that was seen to fail has answered the round in which it failed */
+	return l->fault.mute >= (l->fault.other ? !l->fault.broken : MUTE_MAX);
 }
 
 static bool silent_since_broken(const struct lane *l)
@@ -159,7 +161,8 @@ bool over_timer(struct engine *e, struct flow *fl)
 		lane_unfence(e, fl);
 	if (others_now(l)) {
 		over_others(e, fl);
-	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
+	} else if (((l->fault.alive && !l->fault.broken) || l->fault.other) &&
+		   e->now - l->progress >= FAULT_QUIET_NS) {
 		return true;
 	} else if ((!l->fault.unheard || failed(l)) && e->now - fl->seen >= quiet_ns(l) &&
 		   e->now - l->progress >= FAULT_QUIET_NS) {
