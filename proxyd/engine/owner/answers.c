@@ -70,6 +70,8 @@ enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const stru
 	if (f->opcode != OP_ACK && lane_holds_other(e, l, wire_psn_of(f)))
 		return VERDICT_SAME;
 	engine_pass(e, fl, other_port(fl->side), f);
+	if (l->role == ROLE_ACCEPTOR)
+		progress_due(e, fl, true); /* an opener that has the lane no more says so */
 	if (may_be_own(e, fl, wire_psn_of(f)))
 		return VERDICT_OTHER;
 	proved = match_other(e, req, back, f->psn);
