@@ -515,8 +515,6 @@ static bool stray_answer(struct engine *e, struct flow *fl, const struct read_re
 	if (announce_numbered(e, l) || (!r && owner_of_answer(e, fl, f) != VERDICT_SAME) ||
 	    (!r && !lane_may_await(e, l, wire_psn_of(f))))
 		return false;
-	if (resp_tx_lacked(e, fl, f))
-		return true;
 	engine_pass(e, fl, from, f);
 	return true;
 }

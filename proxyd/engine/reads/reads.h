@@ -278,8 +278,6 @@ void resp_tx_timeout(struct engine *e, struct flow *fl);
 void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uint32_t xmit);
 /** resp_tx_comes - whether all of the response to @f is kept here until the opener has it. */
 bool resp_tx_comes(struct engine *e, const struct flow *fl, const struct frame *f);
-/** resp_tx_lacked - keep the response @f, which was asked for again, unless the opener has it. */
-bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f);
 /** resp_tx_again - the response @f was asked for again, and made here. */
 void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f);
 int32_t resp_depth_left(struct engine *e, const struct flow *fl, struct wire_psn psn);

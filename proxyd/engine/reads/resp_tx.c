@@ -145,17 +145,6 @@ void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f)
 		resp_tx_add(e, fl, f);
 }
 
-/* Each answer to a READ that is asked again may have another IP identification, and then another
- * name, which comes behind it: an opener without memory can never take that. */
-bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
-{
-	const struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
-
-	return l->role == ROLE_ACCEPTOR && l->state == LANE_HELD && x &&
-	       psn_in(wire_psn_of(f), x->una, l->una.psn) && keep(e, fl, x, f);
-}
-
 bool resp_tx_comes(struct engine *e, const struct flow *fl, const struct frame *f)
 {
 	const struct lane_reads *x = reads_of(e, &fl->lane);
