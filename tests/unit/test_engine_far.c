@@ -519,8 +519,7 @@ static void test_gap_gets_room(void **state)
 #define ONLY "10 40ffff 00000022 00%06x 1f000006 61*256"
 
 /* An answer passes where there is no memory, and the WAN loses it. When there is memory again, and
- * others far beyond it are kept, it is asked for again: it is kept, and sent until the opener has
- * it. */
+ * others far beyond it are kept, it is asked for again: it passes once more, and is not kept. */
 static void test_lacked_far_behind(void **state)
 {
 	static uint32_t page[8 << 8]; /* 8 MiB */
@@ -552,9 +551,8 @@ static void test_lacked_far_behind(void **state)
 	rig_expect(r, PORT_LAN, READ, 5);
 	rig_rx(r, NEAR, ONLY, 5);
 	rig_expect(r, PORT_WAN, ONLY, 5);
-	rig_quiet(r);
 	rig_pass(r, 1000 * RIG_MS);
-	rig_expect(r, PORT_WAN, ONLY, 5);
+	rig_quiet(r);
 	rig_destroy(r);
 }
 
