@@ -122,7 +122,7 @@ $(B)/longhaul-probe: $(PROBE_SRC) cli/probe/link.h
 		$(filter-out -fsanitize=%,$(LDFLAGS)) -o $@ $(PROBE_SRC) $(PROBE_LIBS)
 
 $(B)/longhaul-wanem: $(call obj,$(WANEM_SRC))
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ -lm
 
 # The XDP program, compiled for the BPF machine and embedded as a skeleton.
 $(B)/steer.bpf.o: bpf/steer.bpf.c bpf/steer.h

@@ -8,6 +8,7 @@
  * The ring never wraps inside a frame: if what is left at the end could be too short, a filler
  * takes it.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +19,11 @@
 #define STORE_DEFAULT (32ull << 20)
 #define STRAY_MAX     4096u
 #define ALIGN	      64u
+/*
+ * log 10 / log 8: how loss grows with the length of a frame. A provider's link of 350 km lost 1e-4
+ * to 1e-2 of packets of 1 KiB within minutes, and ten times that, 1e-3 to 1e-1, of those of 8 KiB.
+ */
+#define LENGTH_POWER  1.1073
 
 struct record {
 	uint64_t arrival;
@@ -41,6 +47,7 @@ struct wan {
 	uint64_t size;
 	uint64_t head, tail, walk;
 	uint64_t link_free, last_arrival;
+	double phase; /* of the swing of the loss, in periods */
 	bool bad_state;
 	struct stray *strays;
 	uint32_t stray_count;
@@ -74,6 +81,8 @@ struct wan *wan_create(const struct wan_config *cfg)
 		return NULL;
 	}
 	prng_init(&w->prng, cfg->seed);
+	/* apart from the stream, so that links without it draw the same numbers */
+	w->phase = (double)(splitmix64(cfg->seed ^ 0x5319) >> 11) * 0x1p-53;
 	return w;
 }
 
@@ -248,7 +257,24 @@ static bool route(struct wan *w, uint8_t *data, uint32_t len, bool impair)
 	return true;
 }
 
-static bool lost(struct wan *w)
+/* The loss of a frame of @len bytes at @now. Its swing is even in the logarithm: each order of
+ * magnitude lasts as long as any other. */
+static double loss_of(const struct wan *w, uint64_t now, uint32_t len)
+{
+	const struct wan_config *c = &w->cfg;
+	double p = c->loss;
+
+	if (c->loss_by_length)
+		p *= pow(len / 1024.0, LENGTH_POWER);
+	if (c->loss_swing > 1 && c->loss_swing_ns) {
+		double periods = (double)now / (double)c->loss_swing_ns + w->phase;
+
+		p *= pow(c->loss_swing, -fabs(2 * (periods - floor(periods)) - 1));
+	}
+	return p;
+}
+
+static bool lost(struct wan *w, uint64_t now, uint32_t len)
 {
 	const struct wan_config *c = &w->cfg;
 
@@ -260,7 +286,7 @@ static bool lost(struct wan *w)
 			return true;
 		}
 	}
-	if (prng_hit(&w->prng, c->loss)) {
+	if (prng_hit(&w->prng, loss_of(w, now, len))) {
 		w->stats.lost++;
 		return true;
 	}
@@ -332,7 +358,8 @@ void wan_send(struct wan *w, uint64_t now, uint32_t len)
 		w->stats.lost_queue++;
 		return;
 	}
-	if (impair && lost(w)) /* behind the bottleneck: it has taken its share of the rate */
+	/* behind the bottleneck: it has taken its share of the rate */
+	if (impair && lost(w, now, len))
 		return;
 	arrival += c->delay_ns;
 	if (impair && prng_hit(&w->prng, c->corrupt))

@@ -27,6 +27,9 @@
  * @rate_bps:     bits per second of Ethernet frames; 0: no limit
  * @queue_bytes:  most that may wait for the bottleneck; 0: no limit
  * @loss, @dup, @reorder, @corrupt: probabilities per frame
+ * @loss_by_length: @loss is that of a frame of 1 KiB; longer ones are lost more often (wan.c)
+ * @loss_swing:   @loss is that of the worst time. It goes down to so many times less, and up again,
+ *                in @loss_swing_ns; 0: it does not change. Where it begins depends on the seed
  * @reorder_ns:   extra delay of a reordered frame
  * @burst_start, @burst_end, @burst_loss: Gilbert-Elliott: probability to enter and to leave the bad
  *                state, per frame, and the loss in it
@@ -41,12 +44,13 @@
  */
 struct wan_config {
 	uint64_t delay_ns, rate_bps, queue_bytes;
-	double loss, dup, reorder, corrupt;
+	double loss, dup, reorder, corrupt, loss_swing;
+	uint64_t loss_swing_ns;
 	uint64_t reorder_ns;
 	double burst_start, burst_end, burst_loss;
 	uint64_t mtu;
 	double mark;
-	bool bleach, only_roce, down;
+	bool bleach, only_roce, down, loss_by_length;
 	uint64_t seed;
 	uint64_t store_bytes;
 };

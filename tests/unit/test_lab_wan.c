@@ -204,6 +204,66 @@ static void burst_loss(void **state)
 	assert_in_range(st.lost_burst, FRAMES / 200, FRAMES / 50);
 }
 
+/* How many of @n frames of @len bytes, 1 us apart from @from on, are lost. */
+static uint64_t lost_of(struct wan *w, uint64_t from, uint32_t n, uint32_t len)
+{
+	uint64_t before = wan_stats(w)->lost;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t now = from + i * 1000ull;
+
+		put(w, now, i, len);
+		take(w, now);
+	}
+	return wan_stats(w)->lost - before;
+}
+
+static void loss_by_length(void **state)
+{
+	struct wan_config c = {.loss = 0.01, .loss_by_length = true, .seed = 11};
+	struct wan *w = wan_create(&c);
+
+	(void)state;
+	/* the two points that were measured, and what is as short as an ACK */
+	assert_in_range(lost_of(w, 0, FRAMES, 1024), 850, 1150);
+	assert_in_range(lost_of(w, 100 * MS, FRAMES, 8192), 9500, 10500);
+	assert_in_range(lost_of(w, 200 * MS, FRAMES, 64), 20, 80);
+	wan_destroy(w);
+}
+
+/* Whether the loss goes down by three orders and up again within a period, each order of which
+ * lasts a third of the time; and not at the same time with another seed. */
+static void loss_swings(void **state)
+{
+	struct wan_config c = {.loss = 0.1, .loss_swing = 1000, .loss_swing_ns = 1000 * MS};
+	uint64_t lost[2][20];
+
+	(void)state;
+	for (int s = 0; s < 2; s++) {
+		uint32_t high = 0, low = 0, turns = 0;
+		struct wan *w;
+
+		c.seed = 12 + (uint64_t)s;
+		w = wan_create(&c);
+		for (uint32_t i = 0; i < 20; i++)
+			lost[s][i] = lost_of(w, i * 100 * MS, FRAMES, 100);
+		wan_destroy(w);
+		for (uint32_t i = 0; i < 10; i++) {
+			uint64_t next = lost[s][(i + 1) % 10], this = lost[s][i];
+
+			high += this > FRAMES / 100;
+			low += this < FRAMES / 1000;
+			turns += (next > this) != (this > lost[s][(i + 9) % 10]);
+			/* the next period is the same, but for luck */
+			assert_in_range(lost[s][i + 10], this / 2, this * 2 + 40);
+		}
+		assert_int_equal(turns, 2);
+		assert_in_range(high, 2, 5);
+		assert_in_range(low, 2, 5);
+	}
+	assert_memory_not_equal(lost[0], lost[1], sizeof(lost[0]));
+}
+
 static void duplication(void **state)
 {
 	struct wan_config c = {.delay_ns = 2 * MS, .dup = 0.02, .seed = 6};
@@ -377,6 +437,8 @@ int main(void)
 		cmocka_unit_test(routers),
 		cmocka_unit_test(loss),
 		cmocka_unit_test(burst_loss),
+		cmocka_unit_test(loss_by_length),
+		cmocka_unit_test(loss_swings),
 		cmocka_unit_test(duplication),
 		cmocka_unit_test(reordering),
 		cmocka_unit_test(corruption),
