@@ -63,8 +63,8 @@ static void field(const char *name, double value, int digits)
 int main(int argc, char **argv)
 {
 	struct options o = {0};
-	struct last l = {0,   NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
-			 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+	struct last l = {0,   NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+			 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 	if (!parse(&o, argc, argv))
 		return 2;
@@ -96,6 +96,12 @@ int main(int argc, char **argv)
 	field("ping-512", l.ping_ms, 2);
 	field("policy-least", l.policy, 3);
 	field("ring-least", l.ring, 2);
+	field("p999-burst", l.burst, 2);
+	field("p999-field", l.field, 2);
+	field("p999-1e-3-100G", l.far3, 2);
+	field("p999-1e-2-100G", l.far2, 2);
+	field("p999-burst-100G", l.far_burst, 2);
+	field("p999-field-100G", l.far_field, 2);
 	printf("\n");
 	return l.deaths != 0;
 }

@@ -34,6 +34,7 @@ struct last {
 	int deaths;
 	double unset, unset_short, twice, bytes, cross5, cubic_jain, pairs_jain, step_rtts, slices;
 	double cm_ms, psn_ms, small, lan25, lan100, tail3, tail2, ping_ms, policy, ring;
+	double burst, field, far3, far2, far_burst, far_field;
 };
 
 /** wanted - whether the cell @name shall be measured. */
