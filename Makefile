@@ -15,7 +15,7 @@
 # make bench      cost per packet, memory
 # make pictures   the README's, drawn from doc/pictures/bench-wan.txt; pictures-new: make bench-wan into that file first
 # make bench-scale  what many connections cost each other
-# make bench-wan, bench-link: goodput over distance and loss; links that are shared, lanes that begin (QUICK=1)
+# make bench-wan, bench-link: goodput over distance and loss; links that are shared, lanes that begin (QUICK=1, CELL=NAME)
 # make bench-real  throughput of real daemons on real clocks, against bare hosts and plain forwarders (root, 6 minutes)
 # make bench-learn  queue pairs in step from PSN 0: how soon they are learned, and whether rightly (QUICK=1)
 # make bench-storage  storage commands over distance: an initiator's writes, a target's READs (QUICK=1)

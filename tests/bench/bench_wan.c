@@ -2,8 +2,11 @@
 /*
  * Goodput over distance and loss, in virtual time: `make bench-wan`.
  *
- *	bench_wan [--quick] [--read] [--responder] [--sequential] [--op NAME] [--rtt MS] [--loss P]
- *		  [--seconds S] [--verbose]
+ *	bench_wan [--cell NAME] [--quick] [--read] [--responder] [--seconds S] [--verbose]
+ *
+ * --cell NAME, `make bench-wan CELL=NAME': only rows whose name contains NAME. A name is the row's
+ * operation, round trip and loss, `write-20-1e-3', `read-200-resend', or begins with `sequential'.
+ * The last line then has only what was measured.
  *
  * One queue pair, 64 KiB messages, 128 outstanding, path MTU 4096, a WAN of 10 Gb/s between LANs of
  * 25 Gb/s, and that with two appliances (real engines, model hosts and links, see
@@ -30,7 +33,7 @@
  * - READ-4K: 4 KiB READs, which are bound by the host's way to its appliance before they are bound
  *   by the WAN. Their share is also told of what the same hosts reach without any distance between
  *   them (read-4k of the last line, the least).
- * - the lines `sequential': a READ stream once through a region that the rule names, 50 ms away,
+ * - the rows `sequential': a READ stream once through a region that the rule names, 50 ms away,
  *   and what the appliances asked for in vain (wasted, in % of the payload); with `prefetch = on`,
  *   and with `responder', of which the last line says how long it takes of the time with `on', at
  *   most (responder-time).
@@ -40,12 +43,13 @@
  *
  * The pool of an appliance is sized by the distance (pool_bytes()).
  */
+#include <ctype.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h> /* MAX */
 #include <time.h>
 
 #include "tests/bench/bench_qp.h"
@@ -101,6 +105,7 @@ static const struct op ops[] = {
 	{"READ", 1u << RC_READ, READ_DEPTH, MESSAGE, 2 * AETH_BYTES, true},
 	{"READ-4K", 1u << RC_READ, READ_DEPTH, MTU, AETH_BYTES, true},
 };
+#define OP_SEND	   1
 #define OP_READ	   2
 #define OP_READ_4K 3
 
@@ -113,9 +118,12 @@ struct cell {
 
 /* Once through a region. */
 static const struct sequence {
+	const char *name;
 	uint32_t bytes, outstanding;
 	double loss;
-} sequences[] = {{1u << 30, READ_DEPTH, 0}, {1u << 28, READ_DEPTH, 1e-3}, {1u << 26, 1, 0}};
+} sequences[] = {{"sequential-0", 1u << 30, READ_DEPTH, 0},
+		 {"sequential-1e-3", 1u << 28, READ_DEPTH, 1e-3},
+		 {"sequential-one", 1u << 26, 1, 0}};
 
 struct result {
 	double goodput;	 /* bit/s */
@@ -126,6 +134,12 @@ struct result {
 
 static double measure_seconds; /* 0: by default */
 static bool verbose, all_responder;
+static const char *only; /* NULL: all cells */
+
+static bool wanted(const char *name)
+{
+	return !only || strstr(name, only);
+}
 
 static double message_bytes(const struct op *op)
 {
@@ -300,6 +314,7 @@ static struct result run(const struct cell *c)
 	return res;
 }
 
+/* NAN: not measured */
 struct summary {
 	double lossless, at_1e3, at_1e2, bytes, read_100ms, read_1e3, read_4k, wasted, responder;
 	unsigned int bad;
@@ -307,8 +322,12 @@ struct summary {
 
 static void lower(double *v, double x)
 {
-	if (x < *v)
-		*v = x;
+	*v = fmin(*v, x);
+}
+
+static void higher(double *v, double x)
+{
+	*v = fmax(*v, x);
 }
 
 /* What bare hosts reach when there is no distance between them. */
@@ -337,8 +356,7 @@ static void summarize(struct summary *s, const struct cell *c, const struct resu
 	}
 	if (c->loss == 0) {
 		lower(&s->lossless, share);
-		if (r->wan_bytes > s->bytes)
-			s->bytes = r->wan_bytes;
+		higher(&s->bytes, r->wan_bytes);
 	}
 	if (c->rtt_ms == 20 && c->loss == 1e-3)
 		lower(&s->at_1e3, share);
@@ -419,7 +437,7 @@ static double sequential(struct summary *s, const struct sequence *q, bool respo
 	} while (!w->violation && got < q->bytes && w->now < began + 600000 * MS);
 	ms = (double)(w->now - began) / 1e6;
 	world_conn(w, 0, qp, &ci);
-	s->wasted = MAX(s->wasted, 100.0 * (double)ci.lane[LANE_OUT].reads.wasted_bytes / q->bytes);
+	higher(&s->wasted, 100.0 * (double)ci.lane[LANE_OUT].reads.wasted_bytes / q->bytes);
 	printf("sequential: prefetch=%s bytes=%" PRIu64 " rtt-ms=%u loss=%g outstanding=%u ms=%.0f "
 	       "Gb/s=%.3f hits=%" PRIu64 " misses=%" PRIu64 " wasted-bytes=%" PRIu64
 	       " wan-bytes=%.4f%s%s\n",
@@ -435,72 +453,104 @@ static double sequential(struct summary *s, const struct sequence *q, bool respo
 
 static void both_ways(struct summary *s)
 {
-	printf("\n");
-	for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
-		double on = sequential(s, &sequences[i], false);
-		double there = sequential(s, &sequences[i], true);
+	bool any = false;
 
-		s->responder = MAX(s->responder, 100 * there / on);
+	for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
+		double on, there;
+
+		if (!wanted(sequences[i].name))
+			continue;
+		if (!any)
+			printf("\n");
+		any = true;
+		on = sequential(s, &sequences[i], false);
+		there = sequential(s, &sequences[i], true);
+		higher(&s->responder, 100 * there / on);
 	}
-	printf("\n");
+	if (any)
+		printf("\n");
 }
 
-static bool in(double x, const double *list, size_t n)
+/* @quick: 1 and 20 ms, no SEND, three losses. */
+static bool cell_wanted(const struct cell *c, const char *loss, bool quick)
 {
-	for (size_t i = 0; i < n; i++)
-		if (list[i] == x)
-			return true;
-	return false;
+	char name[32];
+
+	if (quick && ((c->rtt_ms != 1 && c->rtt_ms != 20) || c->op == &ops[OP_SEND] ||
+		      (c->loss > 0 && c->loss < 1e-3)))
+		return false;
+	/* one loss is enough for it: repair is the same for all READs */
+	if (c->op == &ops[OP_READ_4K] && c->loss > 0 && c->loss != 1e-3)
+		return false;
+	snprintf(name, sizeof(name), "%s-%u-%s", c->op->name, c->rtt_ms, loss);
+	for (char *p = name; *p; p++)
+		*p = (char)tolower(*p);
+	return wanted(name);
+}
+
+static void grid(struct summary *s, const struct op *op, bool quick)
+{
+	static const uint32_t rtts[] = {1, 10, 20, 50, 100, 200};
+	static const struct {
+		const char *name;
+		double loss;
+		bool resend;
+	} losses[] = {{"0", 0, false},	     {"resend", 0, true},   {"1e-5", 1e-5, false},
+		      {"1e-4", 1e-4, false}, {"1e-3", 1e-3, false}, {"1e-2", 1e-2, false}};
+
+	for (size_t t = 0; t < sizeof(rtts) / sizeof(rtts[0]); t++)
+		for (size_t k = 0; k < sizeof(losses) / sizeof(losses[0]); k++) {
+			struct cell c = {.op = op,
+					 .rtt_ms = rtts[t],
+					 .loss = losses[k].loss,
+					 .resend = losses[k].resend};
+
+			if (cell_wanted(&c, losses[k].name, quick))
+				row(s, c);
+		}
+}
+
+static void field(const char *name, double value, int digits, const char *unit)
+{
+	if (!isnan(value))
+		printf(" %s=%.*f%s", name, digits, value, unit);
 }
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench_wan [--quick] [--read] [--responder] [--sequential] [--op "
-			"NAME] [--rtt MS] "
-			"[--loss P] [--seconds S] [--verbose]\n");
+	fprintf(stderr, "usage: bench_wan [--cell NAME] [--quick] [--read] [--responder] "
+			"[--seconds S] [--verbose]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"quick", no_argument, NULL, 'q'},	{"read", no_argument, NULL, 'r'},
-		{"responder", no_argument, NULL, 'R'},	{"sequential", no_argument, NULL, 'S'},
-		{"op", required_argument, NULL, 'o'},	{"rtt", required_argument, NULL, 't'},
-		{"loss", required_argument, NULL, 'l'}, {"seconds", required_argument, NULL, 's'},
-		{"verbose", no_argument, NULL, 'v'},	{0},
+		{"cell", required_argument, NULL, 'c'},
+		{"quick", no_argument, NULL, 'q'},
+		{"read", no_argument, NULL, 'r'},
+		{"responder", no_argument, NULL, 'R'},
+		{"seconds", required_argument, NULL, 's'},
+		{"verbose", no_argument, NULL, 'v'},
+		{0},
 	};
-	static const uint32_t rtts[] = {1, 10, 20, 50, 100, 200};
-	static const double losses[] = {0, 1e-5, 1e-4, 1e-3, 1e-2}, quick[] = {0, 1e-3, 1e-2};
-	struct summary s = {100, 100, 100, 0, 100, 100, 100, 0, 0, 0};
-	const char *only_op = NULL;
-	double only_loss = -1;
-	uint32_t only_rtt = 0;
-	bool is_quick = false, reads = false, only_sequential = false;
+	struct summary s = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0};
+	bool quick = false, reads = false;
 	int o;
 
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (o) {
+		case 'c':
+			only = optarg;
+			break;
 		case 'q':
-			is_quick = true;
+			quick = true;
 			break;
 		case 'r':
 			reads = true;
 			break;
-		case 'S':
-			only_sequential = true;
-			break;
 		case 'R':
 			all_responder = true;
-			break;
-		case 'o':
-			only_op = optarg;
-			break;
-		case 't':
-			only_rtt = (uint32_t)atoi(optarg);
-			break;
-		case 'l':
-			only_loss = atof(optarg);
 			break;
 		case 's':
 			measure_seconds = atof(optarg);
@@ -524,43 +574,21 @@ int main(int argc, char **argv)
 	       "op        rtt  loss         Gb/s   share      Gb/s   share    start      bare      "
 	       "with\n",
 	       MTU, MESSAGE >> 10, DEPTH, READ_DEPTH, ceiling(&ops[0]) / 1e9);
-	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-		if (only_sequential || (only_op && strcmp(only_op, ops[i].name)) ||
-		    (i >= OP_READ && !reads && !only_op))
-			continue;
-		if (is_quick && i == 1 && !only_op)
-			continue;
-		for (size_t t = 0; t < sizeof(rtts) / sizeof(rtts[0]); t++) {
-			if ((only_rtt && rtts[t] != only_rtt) ||
-			    (is_quick && rtts[t] != 1 && rtts[t] != 20))
-				continue;
-			for (size_t k = 0; k < sizeof(losses) / sizeof(losses[0]); k++) {
-				struct cell c = {
-					.op = &ops[i], .rtt_ms = rtts[t], .loss = losses[k]};
-
-				/* one loss is enough for it: repair is the same for all READs */
-				if (i == OP_READ_4K && losses[k] != 0 && losses[k] != 1e-3)
-					continue;
-				if ((only_loss >= 0 && losses[k] != only_loss) ||
-				    (is_quick &&
-				     !in(losses[k], quick, sizeof(quick) / sizeof(quick[0]))))
-					continue;
-				row(&s, c);
-				c.resend = true;
-				if (c.loss == 0)
-					row(&s, c);
-			}
-		}
-	}
-	if (only_sequential || (reads && !only_op && !only_rtt && only_loss < 0 && !all_responder))
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		if (i < OP_READ || reads || only)
+			grid(&s, &ops[i], quick);
+	if (only || (reads && !all_responder))
 		both_ways(&s);
-	printf("bench-wan: worst-lossless=%.2f%% at-1e-3-20ms=%.2f%% at-1e-2-20ms=%.2f%% "
-	       "wan-bytes=%.4f",
-	       s.lossless, s.at_1e3, s.at_1e2, s.bytes);
-	if (reads || only_sequential)
-		printf(" read-100ms=%.2f%% read-1e-3-20ms=%.2f%% read-4k=%.2f%% wasted=%.2f%% "
-		       "responder-time=%.1f%%",
-		       s.read_100ms, s.read_1e3, s.read_4k, s.wasted, s.responder);
+	printf("bench-wan:");
+	field("worst-lossless", s.lossless, 2, "%");
+	field("at-1e-3-20ms", s.at_1e3, 2, "%");
+	field("at-1e-2-20ms", s.at_1e2, 2, "%");
+	field("wan-bytes", s.bytes, 4, "");
+	field("read-100ms", s.read_100ms, 2, "%");
+	field("read-1e-3-20ms", s.read_1e3, 2, "%");
+	field("read-4k", s.read_4k, 2, "%");
+	field("wasted", s.wasted, 2, "%");
+	field("responder-time", s.responder, 1, "%");
 	printf("\n");
 	return s.bad ? 1 : 0;
 }
