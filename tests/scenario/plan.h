@@ -82,12 +82,18 @@ struct plan_incident {
 	uint32_t what, at, for_ms, side, qp, arg, times, every_ms;
 };
 
+/**
+ * struct plan - see struct world_config, struct wan_config.
+ * @burst: burst_start; @burst_length: all of so many packets in the mean is lost, 0: half of 10
+ * @by_length, @swing, @swing_ms: how loss0 and loss1 depend on length and time
+ */
 struct plan {
 	uint64_t seed;
 	uint32_t appliance0, appliance1, single, policy, atomic, prefetch, read_age_ms, unchecked;
 	uint32_t prefetch_responder, proved, announce, wan_auto, in_band;
 	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes, lane_span;
 	double loss0, loss1, dup, reorder, corrupt, burst;
+	uint32_t burst_length, by_length, swing, swing_ms;
 	double lan_loss, lan_dup, lan_reorder, lan_corrupt;
 	double report_loss, report_reorder, report_replay, report_forge;
 	struct actors_config actors;
@@ -132,6 +138,9 @@ void plan_late(struct plan *p);
 
 /** plan_link - the same world with a link that is shared, or whose rate is told wrong. */
 void plan_link(struct plan *p);
+
+/** plan_field - in some worlds loss is as the field has it. Drawn apart from the rest. */
+void plan_field(struct plan *p);
 
 /** plan_announce - the same world with storage commands, and rules that say announce = auto. */
 void plan_announce(struct plan *p);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Links as the field has them, for random worlds: with a short queue, others who send, a rate that
- * the operator does not know or has told wrong, and lanes whose span fills. And appliances that
- * read late what comes.
+ * the operator does not know or has told wrong, and lanes whose span fills. Loss in bursts, of long
+ * packets more than of short ones, that varies. And appliances that read late what comes.
  */
 #include "tests/scenario/plan.h"
 
@@ -82,4 +82,30 @@ void plan_link(struct plan *p)
 		p->lane_span = 512 + prng_below(&r, 4096);
 	if (p->nqps > 1 && prng_hit(&r, 0.3))
 		one_region(p, &r);
+}
+
+/* A world takes seconds, so what takes minutes in the field takes milliseconds to seconds here. */
+void plan_field(struct plan *p)
+{
+	static const uint32_t lengths[] = {2, 4, 8, 16, 64};
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0xf1e1d));
+	/* single mode goes back over the WAN: see random_appliances() */
+	if (p->single || !prng_hit(&r, 0.2))
+		return;
+	if (prng_hit(&r, 0.5)) {
+		p->burst_length = lengths[prng_below(&r, 5)];
+		p->burst = (prng_hit(&r, 0.5) ? 0.001 : 0.01) / p->burst_length;
+	}
+	if (prng_hit(&r, 0.5)) {
+		p->by_length = 1;
+		p->loss0 = p->loss1 = prng_hit(&r, 0.5) ? 0.01 : 0.02;
+	}
+	if (prng_hit(&r, 0.5)) {
+		p->swing = prng_hit(&r, 0.5) ? 100 : 1000;
+		p->swing_ms = 1u << prng_below(&r, 14);
+		if (p->loss0 < 0.001)
+			p->loss0 = p->loss1 = 0.01;
+	}
 }

@@ -84,8 +84,11 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->wan.reorder_ns = p->reorder_ns;
 	c->wan.corrupt = p->corrupt;
 	c->wan.burst_start = p->burst;
-	c->wan.burst_end = 0.1;
-	c->wan.burst_loss = 0.5;
+	c->wan.burst_end = p->burst_length ? 1.0 / p->burst_length : 0.1;
+	c->wan.burst_loss = p->burst_length ? 1 : 0.5;
+	c->wan.loss_by_length = p->by_length;
+	c->wan.loss_swing = p->swing;
+	c->wan.loss_swing_ns = p->swing_ms * MS;
 	c->lan.loss = p->lan_loss;
 	c->lan.dup = p->lan_dup;
 	c->lan.reorder = p->lan_reorder;

@@ -142,6 +142,9 @@ static bool calmer(struct shrink *s)
 	bool any = false;
 
 	WITHOUT(s, any, burst);
+	WITHOUT(s, any, burst_length);
+	WITHOUT(s, any, by_length);
+	WITHOUT(s, any, swing);
 	WITHOUT(s, any, lan_loss);
 	WITHOUT(s, any, lan_dup);
 	WITHOUT(s, any, lan_reorder);

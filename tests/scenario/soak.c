@@ -193,6 +193,7 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 	if (on_a_link(o, p->seed))
 		plan_link(p);
 	plan_ports(p);
+	plan_field(p);
 	if (!o->calm)
 		plan_still(p);
 	if (o->paths)
