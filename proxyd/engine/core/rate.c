@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The pace of a shared link, found by a model of it and not by halving at each loss. doc/rate.md
- * says where the model comes from, and what it was measured against.
+ * says where the model comes from.
  *
  * The peer counts what arrives, by its own clock. So over any window of samples it is known how
  * fast was sent, how fast it arrived, which share was lost and how long the queue was (by the
