@@ -60,11 +60,11 @@ CORE_SRC := $(wildcard $(addsuffix /*.c,$(CORE_DIRS)))
 CORE_LIBS := -lisal -lxxhash -lsodium -lm
 DAEMON_SRC := $(wildcard proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
 # All but main() goes into libraries, so that tests can link it. The replay shows its table with the tool's
-# renderer, and a reload is asked for by its client; the tool makes keys with the daemon's code.
+# renderer, and a reload is asked for by its client; the tool makes keys, and reads values, with the daemon's code.
 MAIN_SRC := $(wildcard proxyd/config/*.c proxyd/host/*.c proxyd/daemon/*.c) cli/object.c cli/render.c cli/client.c
 DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd
-CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
-CLI_LIBS := -ljansson -lsodium -lncurses -ltinfo -lm
+CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c proxyd/config/config_value.c
+CLI_LIBS := -ljansson -lisal -lsodium -lncurses -ltinfo -lm
 # Metrics and the status page: a process of its own, beside the daemon.
 METRICS_SRC := $(wildcard cli/metrics/*.c) cli/client.c
 METRICS_LIBS := -lmicrohttpd -ljansson -lcap-ng -lsystemd -lpthread -lm
@@ -110,7 +110,7 @@ $(B)/libcli.a: $(call obj,$(CLI_SRC))
 $(B)/longhauld: $(B)/proxyd/main.o $(B)/libmain.a $(B)/libdaemon.a $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
-$(B)/longhaul: $(B)/cli/main.o $(B)/libcli.a
+$(B)/longhaul: $(B)/cli/main.o $(B)/libcli.a $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
 
 $(B)/longhaul-metrics: $(call obj,$(METRICS_SRC))

@@ -51,6 +51,8 @@ static const struct command commands[] = {
 	 run_capture, NULL, false},
 	{"bundle", NULL, "[FILE]", "all that a bug report needs, in one archive", run_bundle, NULL,
 	 false},
+	{"plan", NULL, "--rate RATE --rtt TIME", "what a link needs, and what it will carry",
+	 run_plan, NULL, false},
 	{"keygen", NULL, "[FILE]",
 	 "make a key for a pair of appliances, in FILE or on standard output", run_keygen, NULL,
 	 false},
@@ -143,6 +145,7 @@ void command_help(FILE *f)
 		"  -w, --watch[=SECONDS]  look again and again, with rates, each second or so\n"
 		"  -n, --count N      end after N looks\n"
 		"  -s, --socket PATH  of the daemon, default %s\n"
+		"  --rate RATE, --rtt TIME, --loss SHARE, --mtu BYTES, --outstanding N  of plan\n"
 		"  -h, --help         this text\n"
 		"  -V, --version      the version\n",
 		CLIENT_SOCKET);

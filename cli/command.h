@@ -13,6 +13,20 @@
 #include "cli/object.h"
 #include "cli/render.h"
 
+/* What `plan' is told, by options of its own. */
+enum plan_option {
+	PLAN_RATE,
+	PLAN_RTT,
+	PLAN_LOSS,
+	PLAN_MTU,
+	PLAN_OUTSTANDING,
+	PLAN_OPTIONS,
+};
+#define PLAN_NAMES                                                                                 \
+	{                                                                                          \
+		"rate", "rtt", "loss", "mtu", "outstanding"                                        \
+	}
+
 /** struct options - the options, before or between the words. */
 struct options {
 	const char *socket;
@@ -20,6 +34,7 @@ struct options {
 	double watch;	     /* seconds between two looks, 0: one look */
 	long count;	     /* looks, 0: until interrupted */
 	const char *columns; /* those to show, separated by commas; NULL: the usual ones */
+	const char *plan[PLAN_OPTIONS]; /* NULL: not given */
 };
 
 struct command;
@@ -71,6 +86,7 @@ int run_monitor(const struct command *cmd, const struct options *opt, int argc, 
 int run_capture(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_bundle(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_top(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_plan(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_keygen(const struct command *cmd, const struct options *opt, int argc, char **argv);
 
 /** cli_sleep - for @seconds; false when interrupted. */

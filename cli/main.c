@@ -8,12 +8,24 @@
 #include "cli/command.h"
 #include "version.h"
 
+#define PLAN 256 /* and above: options of plan */
+
 static const struct option long_options[] = {
-	{"json", no_argument, NULL, 'j'},	  {"pretty", no_argument, NULL, 'p'},
-	{"details", no_argument, NULL, 'd'},	  {"columns", required_argument, NULL, 'c'},
-	{"watch", optional_argument, NULL, 'w'},  {"count", required_argument, NULL, 'n'},
-	{"socket", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
+	{"rate", required_argument, NULL, PLAN + PLAN_RATE},
+	{"rtt", required_argument, NULL, PLAN + PLAN_RTT},
+	{"loss", required_argument, NULL, PLAN + PLAN_LOSS},
+	{"mtu", required_argument, NULL, PLAN + PLAN_MTU},
+	{"outstanding", required_argument, NULL, PLAN + PLAN_OUTSTANDING},
+	{"json", no_argument, NULL, 'j'},
+	{"pretty", no_argument, NULL, 'p'},
+	{"details", no_argument, NULL, 'd'},
+	{"columns", required_argument, NULL, 'c'},
+	{"watch", optional_argument, NULL, 'w'},
+	{"count", required_argument, NULL, 'n'},
+	{"socket", required_argument, NULL, 's'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
 };
 
 /* "1", "0.5" into @out; 0.1 to a day. */
@@ -59,8 +71,20 @@ static int take_option(int c, struct options *opt)
 			return cli_error("-n takes a number from 1 up, not '%.40s'", optarg);
 		return 0;
 	default:
-		return 1;
+		if (c < PLAN)
+			return 1;
+		opt->plan[c - PLAN] = optarg;
+		return 0;
 	}
+}
+
+/* Whether an option was given that @cmd would not look at. */
+static bool strange(const struct command *cmd, const struct options *opt)
+{
+	for (int i = 0; cmd->run != run_plan && i < PLAN_OPTIONS; i++)
+		if (opt->plan[i])
+			return true;
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -96,5 +120,8 @@ int main(int argc, char **argv)
 	cmd = command_find(argc, argv, &used, err, sizeof(err));
 	if (!cmd)
 		return cli_error("%s", err);
+	if (strange(cmd, &opt))
+		return cli_error("--rate, --rtt, --loss, --mtu and --outstanding belong to "
+				 "longhaul plan; leave them out");
 	return cmd->run(cmd, &opt, argc - used, argv + used);
 }

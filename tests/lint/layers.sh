@@ -43,8 +43,8 @@ for layer in wire store engine; do
 done
 report "the engine and the wire layer do not allocate on the data path" \
 	"$(grep -nE '[^_a-z](malloc|realloc)\(' -r proxyd/wire proxyd/engine --include='*.c')"
-report "cli includes only itself, keys and the version" \
-	"$(grep -nE '^#include "' -r cli --exclude-dir=wanem | grep -vE '"(cli/|peer/key\.h|version\.h)')"
+report "cli includes only itself, keys, values of the configuration, the CRC and the version" \
+	"$(grep -nE '^#include "' -r cli --exclude-dir=wanem | grep -vE '"(cli/|peer/key\.h|config/config_value\.h|wire/crc32\.h|version\.h)')"
 report "metrics includes only itself, the tool's client and the version" \
 	"$(grep -nE '^#include "' -r cli/metrics --include='*.[ch]' | grep -vE '"(cli/metrics/|cli/client\.h|version\.h)')"
 report "the probe includes only itself and the version" \

@@ -106,6 +106,12 @@ it "a table fits 80 columns, that of queue pairs 100 by itself" eval '[ "$(COLUM
 	COLUMNS=80 cli a qp | grep -q "LQPN.*STATE.*CUSTODY" && [ "$(COLUMNS=80 cli a lane | wc -L)" -le 80 ]'
 it "no daemon at the socket: one line" one_line 1 "$LAB/none.sock" "$B/longhaul" -s "$LAB/none.sock" qp
 it "an unknown object: one line" one_line 1 "unknown object" "$B/longhaul" colour
+it "plan needs no daemon" eval '"$B/longhaul" -j plan --rate 10G --rtt 100ms --loss 1e-3 |
+	jq -e ".[0].\"pool-bytes\" == 536870912 and length == 9" >/dev/null'
+it "plan: a wrong option: one line" one_line 1 "unknown option or missing value .--lost" "$B/longhaul" plan --lost 1
+it "plan: no value: one line" one_line 1 "missing value .--rate" "$B/longhaul" plan --rate
+it "plan: a wrong value: one line" one_line 1 "rtt .5. has no unit" "$B/longhaul" plan --rate 10G --rtt 5
+it "options of plan for another command: one line" one_line 1 "belong to longhaul plan" "$B/longhaul" qp --rate 10G
 if [ -x "$B/longhaul-probe" ]; then
 	# what it does with RDMA devices is shown in tests/vm
 	it "longhaul-probe: wrong options: one line" eval 'for o in "-s 2M" "-s 4K,,1" "-d 513" "-d 0" "-t 0" "-o copy" "-t x"; do

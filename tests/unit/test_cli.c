@@ -63,7 +63,8 @@ static void test_words(void **state)
 	assert_string_equal(
 		err, "unknown object 'x'; there are qp, lane, peer, port, rule, stats, status, "
 		     "doctor, top, "
-		     "monitor, release, bypass, reload, clear, capture, bundle, keygen, help");
+		     "monitor, release, bypass, reload, clear, capture, bundle, plan, keygen, "
+		     "help");
 	assert_string_equal(found(WORDS(""), err, sizeof(err)), "!");
 	assert_string_equal(found(WORDS("qps"), err, sizeof(err)), "!");
 }
@@ -90,7 +91,7 @@ static void test_help_and_completion(void **state)
 	assert_string_equal(
 		text,
 		"qp\nlane\npeer\nport\nrule\nstats\nstatus\ndoctor\ntop\nmonitor\nrelease\nbypass\n"
-		"reload\nclear\ncapture\nbundle\nkeygen\nhelp\n");
+		"reload\nclear\ncapture\nbundle\nplan\nkeygen\nhelp\n");
 	rewind(f);
 	command_complete(1, WORDS("stats"), f);
 	fputc('\0', f);
