@@ -225,11 +225,11 @@ static bool pool_full(const struct host_lane *l, struct doctor_finding *f)
 
 	if (!held_back(l, &n, &flight) || (double)custody > 2 * flight)
 		return false;
-	/* as doc/operations.md, Sizing, has it; without a peer the link's rate is not known */
+	/* as doc/sizing.md has it; without a peer the link's rate is not known */
 	snprintf(mend, sizeof(mend),
 		 "raise 'pool', and that of the rule, %s: each Gbit/s takes %s at least",
 		 peer_of(l) ? "at both ends" : "unless the link is full",
-		 doctor_shown("rule", "pool", (json_int_t)(1e9 / 8 * least_rtt(l) / 1e6 / 0.6)));
+		 doctor_shown("rule", "pool", (json_int_t)(2 * 1e9 / 8 * least_rtt(l) / 1e6)));
 	doctor_put(f, DOCTOR_WRONG, mend,
 		   "%s: custody is full: %s of it are under way, of a pool of %s, and "
 		   "acknowledgements were withheld %lld times",
