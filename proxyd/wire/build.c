@@ -79,10 +79,9 @@ static uint8_t *start(uint8_t *out, const struct template *t, uint8_t opcode, ui
 	return bth + BTH_LEN;
 }
 
-/* @end: place of the ICRC. Returns the frame's length. */
-static uint32_t finish(uint8_t *out, const struct template *t, uint8_t *end)
+/* The lengths and checksums of a frame of @len bytes. */
+static void set_length(uint8_t *out, const struct template *t, uint32_t len)
 {
-	uint32_t len = (uint32_t)(end - out) + ICRC_LEN;
 	uint8_t *ip = out + t->l3;
 	uint8_t *udp = out + t->len - BTH_LEN - 8;
 
@@ -95,8 +94,25 @@ static uint32_t finish(uint8_t *out, const struct template *t, uint8_t *end)
 	}
 	put_be16(udp + 4, (uint16_t)(out + len - udp));
 	put_be16(udp + 6, 0);
+}
+
+/* @end: place of the ICRC. Returns the frame's length. */
+static uint32_t finish(uint8_t *out, const struct template *t, uint8_t *end)
+{
+	uint32_t len = (uint32_t)(end - out) + ICRC_LEN;
+
+	set_length(out, t, len);
 	put_le32(end, icrc_of(out, t->l3, len - ICRC_LEN));
 	return len;
+}
+
+void template_put(uint8_t *out, const struct template *t, uint16_t id, uint16_t sport, uint32_t len)
+{
+	memcpy(out, t->hdr, t->len - BTH_LEN);
+	if (!is_ip6(out + t->l3))
+		put_be16(out + t->l3 + 4, id);
+	put_be16(out + t->len - BTH_LEN - 8, sport);
+	set_length(out, t, len);
 }
 
 static uint8_t *put_aeth(uint8_t *p, uint8_t syndrome, uint32_t msn)
@@ -168,7 +184,7 @@ uint32_t build_packet(uint8_t *out, const struct build_spec *s)
 		put_be32(bth + op->immdt, s->immdt);
 	if (op->ieth)
 		put_be32(bth + op->ieth, s->immdt);
-	if (op->headers & HDR_PUSH && s->push)
+	if (op->headers & (HDR_PUSH | HDR_MEMBERS) && s->push)
 		memcpy(p, s->push, op->hdr_len);
 	p += op->hdr_len;
 	if (s->payload_len)

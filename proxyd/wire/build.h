@@ -34,6 +34,14 @@ void template_learn(struct template *t, const struct frame *f);
 void template_mirror(struct template *t);
 
 /**
+ * template_put - the headers of @t up to the BTH's to @out, as of a frame of @len bytes that has
+ * the IPv4 identification @id and the UDP source port @sport. What follows, with the ICRC, is
+ * there.
+ */
+void template_put(uint8_t *out, const struct template *t, uint16_t id, uint16_t sport,
+		  uint32_t len);
+
+/**
  * build_ack - an ACK, NAK or RNR NAK (opcode 0x11) to @dqpn from the template's sender.
  * @out: BUILD_MAX bytes. @psn, @msn: 24 bits. @syndrome: the AETH byte, credits included. Returns
  * the frame's length. IPv4 identification is the template's; lengths, header checksum and ICRC are
@@ -53,7 +61,7 @@ uint32_t build_cnp(uint8_t *out, const struct template *t, uint32_t dqpn);
  * @va, @rkey, @length: RETH, or AtomicETH (va, rkey) where the opcode has one
  * @swap_add, @compare: AtomicETH; @atomic_value: AtomicAckETH
  * @syndrome, @msn: AETH; @immdt: ImmDt, IETH or FETH; @qkey, @sqpn: DETH
- * @push:    the 16 bytes of PUSH, or the 24 of PARITY
+ * @push:    the 16 bytes of PUSH, the 24 of PARITY, or the 48 of PARITY of a stream
  * @payload: @payload_len bytes, padded by the builder; may be NULL when 0
  */
 struct build_spec {

@@ -93,4 +93,13 @@ static inline void put_le64(uint8_t *p, uint64_t v)
 	put_le32(p + 4, (uint32_t)(v >> 32));
 }
 
+/** xor_bytes - @to ^= @from, @len bytes; they do not overlap. */
+static inline void xor_bytes(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	for (; len >= 8; len -= 8, to += 8, from += 8)
+		put_le64(to, get_le64(to) ^ get_le64(from));
+	while (len--)
+		*to++ ^= *from++;
+}
+
 #endif

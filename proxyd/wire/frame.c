@@ -52,7 +52,7 @@ static inline enum frame_verdict parse_udp(const uint8_t *data, uint32_t l4, uin
 	if (get_be16(data + l4 + 4) != end - l4)
 		return FRAME_BAD_LENGTH;
 	icrc = end - ICRC_LEN;
-	if (icrc - bth > BTH_LEN + 28 + PAYLOAD_MAX)
+	if (icrc - bth > BTH_LEN + FRAME_EXT_MAX + PAYLOAD_MAX)
 		return FRAME_BAD_LENGTH;
 
 	b = data + bth;

@@ -26,15 +26,19 @@
 #define PATH_MTU_MIN	256  /* the smallest */
 /*
  * Longest headers: Ethernet, two VLAN tags (the engine takes one; frames with two are bridged on
- * the same ports), IPv6, UDP, BTH, AtomicETH. No accepted frame exceeds FRAME_MAX.
+ * the same ports), IPv6, UDP, BTH, and behind it AtomicETH, or what parity between two appliances
+ * has there. No accepted frame exceeds FRAME_MAX.
  */
-#define FRAME_HDR_MAX	(14 + 8 + 40 + 8 + 12 + 28)
+#define FRAME_EXT_HOST	28
+#define FRAME_EXT_MAX	48
+#define FRAME_HDR_MAX	(14 + 8 + 40 + 8 + 12 + FRAME_EXT_MAX)
 #define FRAME_MAX	(FRAME_HDR_MAX + PAYLOAD_MAX + ICRC_LEN)
 
 /* MTU that a port needs for hosts of path MTU @p: their longest frame less Ethernet's header and
  * two tags. */
-#define FRAME_MTU(p) (FRAME_HDR_MAX - ETH_HLEN_ - FRAME_TAGS + (p) + ICRC_LEN)
-#define FRAME_TAGS   8
+#define FRAME_MTU(p)                                                                               \
+	(FRAME_HDR_MAX - FRAME_EXT_MAX + FRAME_EXT_HOST - ETH_HLEN_ - FRAME_TAGS + (p) + ICRC_LEN)
+#define FRAME_TAGS 8
 
 /** struct ip_addr - an IPv6 address, or an IPv4 one in its v4-mapped form ::ffff:a.b.c.d. */
 struct ip_addr {

@@ -31,8 +31,9 @@
 #define AT_IMMDT(h)	(AT_ATOMICACK(h) + HAS(h, HDR_ATOMICACK, 8))
 #define AT_IETH(h)	(AT_IMMDT(h) + HAS(h, HDR_IMMDT, 4))
 #define AT_PUSH(h)	(AT_IETH(h) + HAS(h, HDR_IETH, 4) + HAS(h, HDR_CNPPAD, 16))
-#define AT_END(h)	(AT_PUSH(h) + HAS(h, HDR_PUSH, 16) + HAS(h, HDR_PROOF, 8))
-#define OFF(h, name)	HAS(h, HDR_##name, AT_##name(h))
+#define AT_END(h)                                                                                  \
+	(AT_PUSH(h) + HAS(h, HDR_PUSH, 16) + HAS(h, HDR_PROOF, 8) + HAS(h, HDR_MEMBERS, 48))
+#define OFF(h, name) HAS(h, HDR_##name, AT_##name(h))
 
 #define ROW(op, text, h, f)                                                                        \
 	[op] = {                                                                                   \
@@ -129,6 +130,8 @@ const struct opcode_info opcode_table[256] = {
 	ROW(OP_CNP, "CNP", HDR_CNPPAD, 0),
 	ROW(OP_PUSH, "longhaul PUSH", HDR_PUSH, OPF_PAYLOAD),
 	ROW(OP_PARITY, "longhaul PARITY", HDR_PUSH | HDR_PROOF, OPF_PAYLOAD),
+	ROW(OP_PARITY_REQUESTS, "longhaul PARITY of requests", HDR_MEMBERS, OPF_PAYLOAD),
+	ROW(OP_PARITY_ANSWERS, "longhaul PARITY of answers", HDR_MEMBERS, OPF_PAYLOAD),
 	OTHER_ROWS(0xa0, "XRC", 0, 0),
 	OPAQUE_ROWS(0xa0, "XRC"),
 	ROW(0xa0 + OP_SEND_LAST_INV, "XRC SEND LAST with invalidate", 0, OPF_PAYLOAD),

@@ -45,21 +45,24 @@ enum roce_opcode {
 	OP_CNP = 0x81,
 	OP_PUSH = 0xd0,	  /* our own, between two appliances: data that a READ will request */
 	OP_PARITY = 0xd1, /* our own: to restore a lost PUSH */
+	OP_PARITY_REQUESTS = 0xd2, /* our own: to restore a lost request */
+	OP_PARITY_ANSWERS = 0xd3,  /* our own: to restore a lost response to a READ */
 };
 
 /* Extended headers, in their order after the BTH; only FETH precedes RETH. */
-#define HDR_DETH      0x01u  /* 8 B: Q_Key, reserved, source QPN */
-#define HDR_RETH      0x02u  /* 16 B: va, rkey, length */
-#define HDR_ATOMICETH 0x04u  /* 28 B: va, rkey, swap or add, compare */
-#define HDR_AETH      0x08u  /* 4 B: syndrome, MSN */
-#define HDR_ATOMICACK 0x10u  /* 8 B: the original value */
-#define HDR_IMMDT     0x20u  /* 4 B */
-#define HDR_IETH      0x40u  /* 4 B: rkey to invalidate */
-#define HDR_CNPPAD    0x80u  /* 16 zero bytes */
-#define HDR_FETH      0x100u /* 4 B: FLUSH type and level (then RETH) */
-#define HDR_MASKS     0x200u /* 16 B after AtomicETH: masks of swap and compare */
-#define HDR_PUSH      0x400u /* 16 B: command, packet, packets, tag (engine/announce/push.c) */
-#define HDR_PROOF     0x800u /* 8 B: tags of others (engine/announce/parity.c) */
+#define HDR_DETH      0x01u   /* 8 B: Q_Key, reserved, source QPN */
+#define HDR_RETH      0x02u   /* 16 B: va, rkey, length */
+#define HDR_ATOMICETH 0x04u   /* 28 B: va, rkey, swap or add, compare */
+#define HDR_AETH      0x08u   /* 4 B: syndrome, MSN */
+#define HDR_ATOMICACK 0x10u   /* 8 B: the original value */
+#define HDR_IMMDT     0x20u   /* 4 B */
+#define HDR_IETH      0x40u   /* 4 B: rkey to invalidate */
+#define HDR_CNPPAD    0x80u   /* 16 zero bytes */
+#define HDR_FETH      0x100u  /* 4 B: FLUSH type and level (then RETH) */
+#define HDR_MASKS     0x200u  /* 16 B after AtomicETH: masks of swap and compare */
+#define HDR_PUSH      0x400u  /* 16 B: command, packet, packets, tag (engine/announce/push.c) */
+#define HDR_MEMBERS   0x1000u /* 48 B: which packets, and their sum (engine/link/stream_parity.c) */
+#define HDR_PROOF     0x800u  /* 8 B: tags of others (engine/announce/parity.c) */
 
 /* Roles and positions. */
 #define OPF_RC	     0x0001u

@@ -101,11 +101,13 @@ static void check_headers(const struct frame *f)
 		{HDR_CNPPAD, 16, 0},
 		{HDR_PUSH, 16, 0},
 		{HDR_PROOF, 8, 0},
+		{HDR_MEMBERS, 48, 0},
 	};
 	uint32_t at = f->ext;
 
 	for (size_t i = 0; i < sizeof(h) / sizeof(h[0]); i++) {
-		if (!(h[i].bit & (HDR_FETH | HDR_MASKS | HDR_CNPPAD | HDR_PUSH | HDR_PROOF)))
+		if (!(h[i].bit &
+		      (HDR_FETH | HDR_MASKS | HDR_CNPPAD | HDR_PUSH | HDR_PROOF | HDR_MEMBERS)))
 			NEED(h[i].at == (f->op->headers & h[i].bit ? at : 0));
 		if (f->op->headers & h[i].bit)
 			at += h[i].size;
