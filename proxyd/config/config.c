@@ -210,7 +210,7 @@ static void open_rule(struct parser *p, const char *name)
 	r->vlan = RULE_ANY_VLAN;
 	r->peer = PEER_NONE;
 	r->learn = LEARN_CM | LEARN_PSN;
-	r->seal = true;
+	r->seal = r->parity = true;
 	r->prefetch_max_age_ns = PREFETCH_MAX_AGE;
 	c->rule_src[c->nrules].file = p->file;
 	c->rule_src[c->nrules++].line = p->line;

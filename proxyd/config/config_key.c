@@ -18,6 +18,7 @@ static const char *const ahead_names[] = {"off", "on", "single", "responder",
 					  NULL}; /* enum prefetch */
 static const char *const announce_names[] = {"off",  "auto", "nvme",
 					     "iser", "nfs",  NULL}; /* enum announce_mode */
+static const char *const parity_names[] = {"off", "auto", NULL};    /* rule.parity */
 static const char *const atomic_names[] = {"ordered", "discard-result", "prefetch",
 					   NULL};			/* enum atomic_mode */
 static const char *const order_names[] = {"queue-pair", "hosts", NULL}; /* enum order_mode */
@@ -84,6 +85,7 @@ const struct key rule_keys[] = {
 	{"prefetch-max-age", V_DURATION, false, R(prefetch_max_age_ns), 0, 3600 * SEC, NULL},
 	{"prefetch-range", V_RANGES, false, 0, 0, 0, 0, NULL},
 	{"read-depth", V_DEPTH, false, R(read_depth), 1, 255, NULL},
+	{"parity", V_CHOICE, false, R(parity), 0, 0, parity_names},
 	{"seal", V_BOOL, false, R(seal), 0, 0, NULL},
 	{"wan-check", V_BOOL, false, R(seal), 0, 0, NULL}, /* its name before version 1.1 */
 	{NULL, 0, false, 0, 0, 0, 0, NULL},

@@ -51,7 +51,7 @@
 	X(SEAL_WRONG, "seal-wrong",                                                                \
 	  "packets of held connections from the WAN with a wrong seal: damaged or forged (seal)")  \
 	X(RETX_WAN, "retx-wan", "stream packets sent again over the WAN")                          \
-	X(SENT_TWICE, "sent-twice", "commands and the like sent twice, as packets get lost")       \
+	X(SENT_TWICE, "sent-twice", "packets sent twice at once, as packets get lost")             \
 	X(RETX_LAN, "retx-lan", "requests sent again to a near responder")                         \
 	X(RETX_SPURIOUS, "retx-spurious", "retransmissions that turned out not to be needed")      \
 	X(TIMEOUTS, "timeouts", "loss timers that fired")                                          \
@@ -70,6 +70,10 @@
 	X(ANNOUNCE_MISMATCHES, "announce-mismatches", "READs of targets that fit no command")      \
 	X(NUMBERS_FULL, "numbers-full", "requests whose number could not be kept: never")          \
 	X(PUSH_DROPPED, "push-dropped", "data READ ahead of no connection or with a wrong tag")    \
+	X(PARITY_SENT, "parity-sent", "frames sent from which one lost packet of 32 can be made")  \
+	X(PARITY_REPAIRED, "parity-repaired", "lost packets that were made from parity")           \
+	X(PARITY_WRONG, "parity-wrong",                                                            \
+	  "parity of no held lane, or from which no true packet could be made")                    \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
 	X(OPENS, "opens", "lanes taken into custody")                                              \

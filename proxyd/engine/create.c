@@ -310,7 +310,7 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 		return NULL;
 	}
 	attach(e, &a);
-	memset(e->tags, 0, sizeof(e->tags)); /* one may be half written */
+	memset(&e->cache, 0, sizeof(e->cache)); /* a tag may be half written */
 	echo_forget(e);
 	e->sink = *sink;
 	e->undo = (struct undo *)(a.base + root->undo);

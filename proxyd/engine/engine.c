@@ -228,7 +228,7 @@ static void count_flow(struct flow *fl, uint32_t len)
 }
 
 /* What the peer READ ahead of a host. It is for us alone, and never passes. */
-static void rx_push(struct engine *e, enum engine_port port, const struct frame *f)
+static void rx_push(struct engine *e, enum engine_port port, struct frame *f, uint8_t *data)
 {
 	struct flow *fl = flow_find(e, f), *req = fl ? flow_partner(e, fl) : NULL;
 
@@ -238,7 +238,11 @@ static void rx_push(struct engine *e, enum engine_port port, const struct frame 
 	}
 	count_flow(fl, f->len);
 	rx_by_link(e, fl, f);
-	if (f->opcode == OP_PARITY)
+	if (f->opcode == OP_PARITY_REQUESTS)
+		stream_parity_rx(e, fl, fl, f, data);
+	else if (f->opcode == OP_PARITY_ANSWERS)
+		stream_parity_rx(e, req, fl, f, data);
+	else if (f->opcode == OP_PARITY)
 		parity_rx(e, req, f);
 	else
 		push_rx(e, req, f);
@@ -370,12 +374,12 @@ static bool rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t 
 		rx_unknown(e, port, &f, v);
 		return true;
 	}
-	if (e->prefetch)
-		signalled(e, &f);
-	if (f.opcode == OP_PUSH || f.opcode == OP_PARITY) {
-		rx_push(e, port, &f);
+	if (f.op->headers & (HDR_PUSH | HDR_MEMBERS)) {
+		rx_push(e, port, &f, data);
 		return true;
 	}
+	if (e->prefetch)
+		signalled(e, &f);
 	if (!(f.op->flags & OPF_RC)) {
 		rx_other(e, port, &f);
 		return true;

@@ -19,14 +19,15 @@
 #define REPORT_READS	  64
 
 /* What an appliance can do beyond version 1 of the protocol (features in HELLO). */
-#define PEER_FEATURE_ORDER    0x2u   /* ORDER, and OPEN with a place in a log */
-#define PEER_FEATURE_OFFER    0x8u   /* OPEN that is an offer */
-#define PEER_FEATURE_ANNOUNCE 0x10u  /* ANSWERS that agree to announcements, PUSH */
-#define PEER_FEATURE_PARITY   0x40u  /* PARITY */
-#define PEER_FEATURE_DISPUTE  0x80u  /* CLOSE that asks (REASON_DISPUTED) */
-#define PEER_FEATURE_SEAL     0x200u /* OPEN with the key of a seal */
-#define PEER_FEATURE_OWN      0x400u /* requests of the opener's own bear a seal of their own */
-#define PEER_FEATURE_AHEAD    0x800u /* AHEAD */
+#define PEER_FEATURE_ORDER    0x2u    /* ORDER, and OPEN with a place in a log */
+#define PEER_FEATURE_OFFER    0x8u    /* OPEN that is an offer */
+#define PEER_FEATURE_ANNOUNCE 0x10u   /* ANSWERS that agree to announcements, PUSH */
+#define PEER_FEATURE_PARITY   0x40u   /* PARITY */
+#define PEER_FEATURE_DISPUTE  0x80u   /* CLOSE that asks (REASON_DISPUTED) */
+#define PEER_FEATURE_SEAL     0x200u  /* OPEN with the key of a seal */
+#define PEER_FEATURE_OWN      0x400u  /* requests of the opener's own bear a seal of their own */
+#define PEER_FEATURE_AHEAD    0x800u  /* AHEAD */
+#define PEER_FEATURE_REPAIR   0x2000u /* PARITY of streams */
 
 enum report_type {
 	REPORT_OPEN = 1,  /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -167,6 +168,7 @@ struct meter {
  * @again:     @nagain packets that arrived since the latest report and were refused (wrong ICRC, no
  * room, one hole too many): to be sent again without waiting for what would show them to be lost
  * @bypassed:  for a while all requests came without a seal: they do not pass the opener
+ * @repaired:  something that was missing was made from parity
  * @seq:       grows with every PROGRESS of a lane generation: an older one is ignored
  *
  * ANSWERS: also bears @key, @seq, @cum, @hi, @hole: of the answers to the lane's READs and ATOMICs,
@@ -192,7 +194,7 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume, one_read, own, sealed, ordered, offer, counted, again_all, bypassed;
+	bool resume, one_read, own, sealed, ordered, offer, counted, again_all, bypassed, repaired;
 	uint64_t seal_key[2];
 	uint32_t log, birth, clear;
 	uint32_t base, step_us;

@@ -117,6 +117,7 @@ struct prefix {
  * @prefetch: READs may be asked for ahead of the host (enum prefetch)
  * @read_depth: READs that a responder takes at a time, 0: as many as its requester was seen to have
  * @prefetch_max_age_ns: answers asked for longer ago are not given, 0: no limit but the signals
+ * @parity:     while the link loses packets, parity follows them (core/stream_parity.c)
  * @seal:       what crosses the WAN between two appliances is sealed (core/seal.c)
  * @read_range: addresses that may be read ahead although the host has not read them yet
  */
@@ -132,7 +133,7 @@ struct rule {
 	uint8_t prefetch;
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;
-	bool seal;
+	bool seal, parity;
 	unsigned int nread_ranges;
 	struct {
 		uint64_t from, end;

@@ -295,6 +295,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		if (flags & F_PROGRESS_AGAIN)
 			get_again(i, r);
 		r->bypassed = flags & F_PROGRESS_BYPASSED;
+		r->repaired = flags & F_PROGRESS_REPAIRED;
 		r->differs = flags & F_PROGRESS_DIFFERS;
 		r->announced = flags & F_PROGRESS_ANNOUNCED;
 		if (r->announced)
@@ -321,7 +322,7 @@ static int flags_known(uint8_t type)
 		return F_ORDER_BY_OPENER | F_ORDER_MISSING;
 	case PROTO_LANE_PROGRESS:
 		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN | F_PROGRESS_BYPASSED |
-		       F_PROGRESS_ANNOUNCED | F_PROGRESS_DIFFERS;
+		       F_PROGRESS_ANNOUNCED | F_PROGRESS_DIFFERS | F_PROGRESS_REPAIRED;
 	case PROTO_LANE_CLOSE:
 		return F_CLOSE_BY_OPENER;
 	case PROTO_LANE_ANSWERS:

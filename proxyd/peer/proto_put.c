@@ -249,6 +249,7 @@ static uint8_t report_flags(const struct report *r)
 		return (uint8_t)((r->una_ackable ? F_PROGRESS_ACKABLE : 0) |
 				 (r->nagain ? F_PROGRESS_AGAIN : 0) |
 				 (r->bypassed ? F_PROGRESS_BYPASSED : 0) |
+				 (r->repaired ? F_PROGRESS_REPAIRED : 0) |
 				 (r->announced ? F_PROGRESS_ANNOUNCED : 0) |
 				 (r->differs ? F_PROGRESS_DIFFERS : 0));
 	case REPORT_RESP:

@@ -361,6 +361,7 @@ static struct engine *make_engine(struct world *w, int side)
 	}
 	r.path_mtu = w->cfg.path_mtu;
 	r.seal = !w->cfg.unsealed;
+	r.parity = true;
 	r.learn |= w->cfg.proved ? LEARN_PSN : LEARN_ALONE;
 	w->rule = r;
 	engine_rules(e, &r, 1, w->now);
@@ -370,7 +371,7 @@ static struct engine *make_engine(struct world *w, int side)
 				     : PEER_FEATURE_ORDER | PEER_FEATURE_SEAL | PEER_FEATURE_OFFER |
 					       PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY |
 					       PEER_FEATURE_DISPUTE | PEER_FEATURE_OWN |
-					       PEER_FEATURE_AHEAD);
+					       PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

@@ -43,6 +43,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.rules[0].prefetch_max_age_ns, SEC);
 	assert_int_equal(cfg.rules[0].read_depth, 0);
 	assert_true(cfg.rules[0].seal);
+	assert_true(cfg.rules[0].parity);
 	assert_int_equal(cfg.rules[0].nread_ranges, 0);
 }
 

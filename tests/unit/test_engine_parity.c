@@ -483,11 +483,13 @@ static void test_twice_paid(void **state)
 	struct engine_config cfg = {.wan_rate = 12500000, .wan_burst = 1 << 20};
 	struct storage s = begin();
 	unsigned int sent = 0, bytes = 0;
+	struct flow *fl;
 	int64_t tokens;
 
 	(void)state;
 	tell(&s, 5, RIG_MTU);
-	announce_lost(s.r->e, flow_ref(s.r->e, s.r->open.lane));
+	fl = flow_ref(s.r->e, s.r->open.lane);
+	link_lost(s.r->e, &fl->lane, &fl->lane.held, 1);
 	engine_limits(s.r->e, &cfg, s.r->now);
 	tokens = s.r->e->tokens;
 	fetch(&s, RIG_MTU);

@@ -339,9 +339,9 @@ static void round_trip_progress(void)
 		r.nagain = (uint8_t)n;
 		round_trip_report(&r, PROTO_LANE_PROGRESS);
 	}
-	r.bypassed = true;
+	r.bypassed = r.repaired = true;
 	round_trip_report(&r, PROTO_LANE_PROGRESS);
-	r.bypassed = false;
+	r.bypassed = r.repaired = false;
 	r.nagain = 0;
 	memset(r.again, 0, sizeof(r.again));
 	r.refusal = 0;
@@ -488,7 +488,7 @@ static void sequence(void **state)
 static void unknown_flags(void **state)
 {
 	static const uint8_t known[] = {0x03, 0x01, 0,	  0,	0xb7, 0,    0,
-					0x21, 0x21, 0x01, 0xbf, 0x01, 0x02, 0,
+					0x61, 0x61, 0x01, 0xbf, 0x01, 0x02, 0,
 					0xd7, 0,    0x01, 0x01, 0,    0x01, 0x01};
 	uint8_t buf[2048];
 	struct proto_message m;

@@ -189,8 +189,6 @@ bool announce_live(struct engine *e, const struct flow *fl, const struct read_ra
 const char *announce_why(struct engine *e, const struct flow *fl);
 /** announce_lossy - it does, and packets that we send over the WAN get lost. */
 bool announce_lossy(struct engine *e, const struct flow *fl);
-/** announce_lost - some that were sent of @fl were lost. */
-void announce_lost(struct engine *e, const struct flow *fl);
 /** announce_stop - nothing is READ ahead any more. */
 void announce_stop(struct engine *e, struct flow *fl);
 void announce_end(struct engine *e, struct flow *fl);

@@ -18,8 +18,6 @@
 #define MISSES_MAX   4096u
 #define COMMANDS_MAX 1024u
 #define SETTLE_NS    (4 * NSEC_PER_SEC)
-/* So long after a loss another is expected. Repairs out of our sight are not counted. */
-#define LOSSY_NS     (4 * NSEC_PER_SEC)
 
 static const struct rule *rule_of(const struct engine *e, const struct flow *fl)
 {
@@ -231,14 +229,7 @@ bool announce_lossy(struct engine *e, const struct flow *fl)
 
 	fl = announced(e, fl);
 	x = fl ? reads_of(e, &fl->lane) : NULL;
-	return x && x->announce && x->lossy && e->now - x->lossy < LOSSY_NS;
-}
-
-void announce_lost(struct engine *e, const struct flow *fl)
-{
-	fl = announced(e, fl);
-	if (fl)
-		reads_of(e, &fl->lane)->lossy = e->now;
+	return x && x->announce && link_lossy(e, &fl->lane);
 }
 
 void announce_stop(struct engine *e, struct flow *fl)

@@ -44,15 +44,6 @@ static uint64_t tag_of(const struct lane *l, const struct lane_reads *x, const u
 	return keyed_hash(x->announce_key, m, 3);
 }
 
-/* @to ^= @from */
-static void add(uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	for (; len >= 8; len -= 8, to += 8, from += 8)
-		put_le64(to, get_le64(to) ^ get_le64(from));
-	while (len--)
-		*to++ ^= *from++;
-}
-
 /* Add what is here of group @g of @c to @data and @tags. Returns how many lack; @lacking: one. */
 static uint32_t sum(struct engine *e, const struct lane_announce *y, const struct command *c,
 		    uint32_t g, uint8_t *data, uint64_t *tags, uint32_t *lacking)
@@ -68,7 +59,7 @@ static uint32_t sum(struct engine *e, const struct lane_announce *y, const struc
 			*lacking = i;
 			continue;
 		}
-		add(data, f.data + f.payload, f.payload_len);
+		xor_bytes(data, f.data + f.payload, f.payload_len);
 		*tags ^= get_be64(f.data + f.ext + 8);
 	}
 	return missing;

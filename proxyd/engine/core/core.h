@@ -19,6 +19,8 @@ int engine_tx_kept(struct engine *e, const struct flow *fl, enum engine_port por
 		   const uint8_t *data, uint32_t len);
 /** engine_tx_own - OPENER: the same for a request that it has added, to its peer. */
 int engine_tx_own(struct engine *e, const struct flow *fl, const uint8_t *data, uint32_t len);
+/** engine_tx_parity - a frame of parity of the lane of @fl, to its peer. */
+int engine_tx_parity(struct engine *e, const struct flow *fl, const uint8_t *data, uint32_t len);
 uint64_t engine_port_again(const struct engine *e, enum engine_port port);
 void engine_pass(struct engine *e, const struct flow *fl, enum engine_port from,
 		 const struct frame *f);
@@ -36,7 +38,9 @@ bool ack_send(struct engine *e, struct flow *fl, struct host_psn psn, uint8_t sy
 /** keyed_hash - SipHash-2-4 of at most HASH_WORDS words; words and key are little-endian. */
 uint64_t keyed_hash(const uint64_t key[2], const uint64_t *words, uint32_t n);
 /* What the seal of a request of the opener's own is XORed with as well. */
-#define SEAL_OWN 0x9e3779b9u
+#define SEAL_OWN    0x9e3779b9u
+/* And of a frame of parity (link/stream_parity.c). */
+#define SEAL_PARITY 0x7f4a7c15u
 /** seal_possible - the rule does without seals, or its peer knows them. */
 bool seal_possible(const struct engine *e, const struct rule *r);
 /** seal_begin - OPENER: the lane's marks have begun, in a new generation: draw a key. */
@@ -232,6 +236,11 @@ void due_reports(struct engine *e);
 /* meter.c: what crosses the links */
 void meter_init(struct engine *e);
 unsigned int flow_link(const struct engine *e, const struct flow *fl);
+/** link_lost - @packets like those of @h were lost on the link of @l; link_lossy - not long ago. */
+void link_lost(struct engine *e, const struct lane *l, const struct held *h, uint32_t packets);
+bool link_lossy(const struct engine *e, const struct lane *l);
+/** link_loss - share of the bytes that the link loses by noise, or 0. */
+double link_loss(const struct engine *e, const struct lane *l);
 void meter_got(struct engine *e, const struct frame *f);
 void meter_tick(struct engine *e);
 void meter_rx(struct engine *e, unsigned int peer, const struct report *r);

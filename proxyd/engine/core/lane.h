@@ -158,13 +158,14 @@ struct lane_near {
 };
 
 /** struct held - packets that are kept (core/stream.h). @win finds them by wire PSN; @log has most
- * of their bytes; @lost: how many are marked PKT_LOST, none before @lost_from. */
+ * of their bytes; @lost: how many are marked PKT_LOST, none before @lost_from; @saved: packets that
+ * have not been used up by parity (link/stream_parity.c). */
 struct held {
 	struct window win;
 	struct pool_log log;
 	uint32_t packets;
 	uint64_t bytes;
-	uint32_t lost;
+	uint32_t lost : 24, saved : 8;
 	struct wire_psn lost_from;
 };
 
@@ -304,9 +305,12 @@ struct __attribute__((packed, aligned(4))) lane_single {
 };
 
 /** struct lane_acceptor - ACCEPTOR (stream_rx.c). @peer_lane: the opener's number of this lane;
- * @next_accepted: of the lanes whose numbers have the same hash. */
+ * @next_accepted: of the lanes whose numbers have the same hash; @settled: una a round trip ago or
+ * more; @settling: at @settle_us. */
 struct lane_acceptor {
 	uint32_t peer_lane, next_accepted;
+	struct wire_psn settled, settling;
+	uint32_t settle_us;
 	struct gaps gaps;
 };
 
@@ -351,6 +355,7 @@ struct lane_fault {
  * @ordered:    a log of its two hosts holds it to their order (link/order.c)
  * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: enum path_miss
  * @gone:       both hosts said that the connection is down; @far_left: the responder's asked for it
+ * @repaired:   ACCEPTOR: so many reports yet tell that something was made from parity
  * @closing:    ACCEPTOR: the opener is asked to end the lane
  * @no_mtu:     it began when no path MTU was known, so the peer may not know one: a READ whose span
  *              depends on it must pass, and the host's numbers stay the responder's
@@ -368,7 +373,7 @@ struct lane_fault {
  */
 struct lane {
 	uint8_t state : 3, role : 3, policy : 2;
-	uint8_t reason, credit, refusal, backoff;
+	uint8_t reason, credit, refusal, backoff, repaired;
 	int8_t peer;
 	bool calibrated : 1, una_sure : 1, begins : 1, start_acked : 1, accepted : 1, reopen : 1,
 		report_heard : 1, rnr_wait : 1, probing : 1, doubt : 1, ahead : 1, opaque : 1,

@@ -61,6 +61,42 @@ uint32_t peer_late_us(const struct engine *e, const struct lane *l)
 	return (uint32_t)(rate_late_ns(&e->link[l->peer].rate) / NSEC_PER_USEC);
 }
 
+/* So long after a loss a link is believed to lose more. */
+#define LOSSY_NS   (4 * NSEC_PER_SEC)
+/* A link that loses more is full, and would only lose more still. */
+#define NOISE_MOST 0.05
+
+void link_lost(struct engine *e, const struct lane *l, const struct held *h, uint32_t packets)
+{
+	struct wan_link *k = link_at(e, (unsigned int)l->peer);
+
+	if (!k->lossy || e->now - k->lost_since > LOSSY_NS) {
+		k->lost_since = e->now;
+		k->lost_sent = k->sent;
+		k->lost = 0;
+	}
+	k->lossy = e->now;
+	k->lost += packets * (h->bytes / MAX(h->packets, 1u));
+}
+
+bool link_lossy(const struct engine *e, const struct lane *l)
+{
+	const struct wan_link *k = &e->link[l->peer];
+
+	return k->lossy && e->now - k->lossy < LOSSY_NS;
+}
+
+double link_loss(const struct engine *e, const struct lane *l)
+{
+	const struct wan_link *k = &e->link[l->peer];
+	double loss;
+
+	if (!link_lossy(e, l))
+		return 0;
+	loss = (double)k->lost / (double)(k->sent - k->lost_sent + k->lost);
+	return loss <= NOISE_MOST ? loss : 0;
+}
+
 void meter_got(struct engine *e, const struct frame *f)
 {
 	struct wan_link *k = link_at(e, e->via);

@@ -69,6 +69,13 @@ int engine_tx_own(struct engine *e, const struct flow *fl, const uint8_t *data, 
 		   : engine_tx(e, fl, PORT_WAN, data, len);
 }
 
+int engine_tx_parity(struct engine *e, const struct flow *fl, const uint8_t *data, uint32_t len)
+{
+	uint32_t seal = seal_of(e, &fl->lane, data);
+
+	return seal ? tx(e, PORT_WAN, data, len, seal ^ SEAL_PARITY) : 0;
+}
+
 /* The same for what is kept until it has left: with the MAC addresses of today (flow_macs()). It
  * stays here while hosts are to fall silent. */
 int engine_tx_kept(struct engine *e, const struct flow *fl, enum engine_port port,

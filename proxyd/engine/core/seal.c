@@ -105,7 +105,7 @@ uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, struct 
 	struct wire_psn una = l->sealed ? l->una.psn : l->seal.una;
 	int64_t at = ((int64_t)l->seal.turns << 24 | una.v) + psn_diff(psn, una);
 	uint64_t two = (uint64_t)at >> 1 | (uint64_t)response << 63;
-	struct seal_tags *t = &e->tags[(two ^ l->seal.key[0]) % SEAL_TAGS];
+	struct seal_tags *t = &e->cache.tags[(two ^ l->seal.key[0]) % SEAL_TAGS];
 
 	if (at < (int64_t)l->seal.from.v)
 		return 0;

@@ -121,6 +121,8 @@ struct run_queue {
  * @out:    to the peer, as the latest METER heard compares
  * @noted:  number of the batch in which all of that was noted (link_at())
  * @rate_noted: and what is from @rate on, which is large and changes with METERs only (link_rate())
+ * @lossy:  when a packet was last found to be lost, ns; 0: never. @lost: bytes since @lost_since,
+ *          when @sent was @lost_sent
  */
 struct wan_link {
 	struct run_queue run;
@@ -131,8 +133,30 @@ struct wan_link {
 	struct meter heard;
 	uint64_t heard_at, told_at, told_sent, told_got, told_heard;
 	struct link_count out;
+	uint64_t lossy, lost, lost_since, lost_sent;
 	struct rate rate;
 	uint32_t rate_noted;
+};
+
+/* What any packet adds to a sum (link/stream_parity.c), a multiple of 32; frames of a group. */
+#define PARITY_BYTES 4160u
+#define PARITY_ROWS  2u
+#define PARITY_SUMS  32u
+
+/** struct parity - sums of packets of a group. @members: bits of their PSNs;
+ * @proof: the exclusive or of their parity_proof(). */
+struct parity {
+	uint32_t members, len;
+	uint64_t proof;
+	uint8_t sum[PARITY_ROWS][PARITY_BYTES];
+};
+
+/** struct parity_sum - at the receiving end, of the packets in flow @flow - 1. @of: of those of
+ * @group that have gone on; @got: frames of parity of @got_group that have come, bits @rows. */
+struct parity_sum {
+	uint32_t flow, gen, rows;
+	struct wire_psn group, got_group;
+	struct parity of, got;
 };
 
 /** struct host_pair - two hosts, by their hash. @epoch: moved by what may tell that data has
@@ -186,6 +210,12 @@ struct refused {
 #define SEAL_TAGS 64u
 struct seal_tags {
 	uint64_t key, two, hash;
+};
+
+/** struct engine_cache - a tag is right by itself, and what is made of sums is proved. */
+struct engine_cache {
+	struct seal_tags tags[SEAL_TAGS];
+	struct parity_sum sums[PARITY_SUMS];
 };
 
 struct order;
@@ -270,9 +300,9 @@ struct engine {
 	/* noted where it changes */
 	struct {
 	} cold;
-	struct seal_tags tags[SEAL_TAGS]; /* not noted: each is right by itself */
-	struct wan_link link[LINKS];	  /* link_at(), link_rate() */
-	uint16_t half_host[HALF_HOSTS];	  /* half-known flows by the hash of their source */
+	struct engine_cache cache;	/* not noted */
+	struct wan_link link[LINKS];	/* link_at(), link_rate() */
+	uint16_t half_host[HALF_HOSTS]; /* half-known flows by the hash of their source */
 	struct host_pair pair[PAIR_SLOTS];
 	struct rule rules[RULE_MAX];
 };

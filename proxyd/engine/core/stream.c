@@ -5,6 +5,9 @@
  */
 #include "engine/core/core.h"
 
+/* Share of bytes lost from which on what is sent again goes twice. */
+#define TWICE_FROM 2e-4
+
 void held_init(struct held *h)
 {
 	window_init(&h->win);
@@ -120,6 +123,8 @@ bool stream_send_lost(struct engine *e, struct flow *fl, struct held *h, struct 
 		      struct wire_psn end, enum engine_port to, uint32_t *budget)
 {
 	struct wire_psn psn = psn_before(h->lost_from, from) ? from : h->lost_from;
+	/* should that be lost again, all behind it would wait for another round trip */
+	bool twice = link_loss(e, &fl->lane) >= TWICE_FROM;
 	struct pkt *d;
 
 	while (h->lost && psn_before(psn, end) && (d = held_next(e, h, psn, end, &psn))) {
@@ -127,6 +132,10 @@ bool stream_send_lost(struct engine *e, struct flow *fl, struct held *h, struct 
 			h->lost_from = psn;
 			if (!*budget || !pace_may_send(e) || !stream_send(e, fl, h, d, to))
 				return false;
+			if (twice && !stream_tx_pkt(e, fl, d, to)) {
+				pace_sent(e, d->len);
+				COUNT(e, SENT_TWICE);
+			}
 			*budget -= d->len < *budget ? d->len : *budget;
 		}
 		psn = psn_add(psn, d->span);

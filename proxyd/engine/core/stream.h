@@ -46,4 +46,33 @@ bool gaps_sane(const struct report *r);
 /** gaps_tell - the report @r says what is missing between its @cum and its @hi, and leaves now. */
 void gaps_tell(struct engine *e, struct gaps *g, struct report *r);
 
+/* stream_parity.c */
+/* PSNs of a group; what is added of a packet before all that is behind its BTH: IP identification,
+ * length from the BTH on, UDP source port, the first four bytes of the BTH, its AckReq. */
+#define PARITY_GROUP	  32u
+#define PARITY_FIELDS	  11u
+/* What a frame of parity has behind its BTH: the members (4), the row (1), the proof (8), and from
+ * PARITY_SUM_AT on the beginning of the sum. */
+#define STREAM_PARITY_HDR 48u
+#define PARITY_SUM_AT	  13u
+
+static inline struct wire_psn parity_group(struct wire_psn psn)
+{
+	return (struct wire_psn){psn.v & ~(PARITY_GROUP - 1)};
+}
+
+/** parity_factor - what packet @i of a group is multiplied by in the row @row. */
+uint8_t parity_factor(uint32_t i, uint32_t row);
+/** parity_proof - what proves @f, a request of the lane @l, or an answer to one. */
+uint64_t parity_proof(const struct lane *l, const struct frame *f);
+/** parity_add - add that packet of @l, the @len bytes at @data, to @p. False if it is none. */
+bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uint32_t len);
+/** stream_parity_rows - so many frames follow each group of the lane now, if its rule wants it. */
+uint32_t stream_parity_rows(const struct engine *e, const struct lane *l);
+/** stream_parity_tx - the packets [@from, @end) of @h have been sent to the peer for the first
+ * time: requests of @fl (then @to is @fl), or answers to them, in the flow @to. @idle: no more
+ * wait. */
+void stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct held *h,
+		      struct wire_psn from, struct wire_psn end, bool idle);
+
 #endif

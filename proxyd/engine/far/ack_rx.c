@@ -64,6 +64,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct wire_mark *
 	} else {
 		struct wire_psn from = l->epsn.psn;
 
+		stream_rx_settle(e, l);
 		lane_skip(e, fl, m);
 		(void)lane_marks_must(e, l);
 		if (psn_before(from, m->psn))

@@ -146,7 +146,11 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->role = ROLE_ACCEPTOR;
 	lane_set_state(l, LANE_HELD);
 	l->peer = (int8_t)peer;
-	l->acceptor = (struct lane_acceptor){.peer_lane = r->lane, .gaps.holes = POOL_NONE};
+	l->acceptor = (struct lane_acceptor){.peer_lane = r->lane,
+					     .settled = m.psn,
+					     .settling = m.psn,
+					     .settle_us = now_us(e),
+					     .gaps.holes = POOL_NONE};
 	l->gen = r->gen;
 	lane_accepted_add(e, fl);
 	l->policy = r->policy;

@@ -63,4 +63,18 @@ void ahead_make(struct engine *e, struct flow *fl, const struct read_series *s);
  * seal is taken off. False when the frame is not for its lane, and dealt with. */
 bool seal_open(struct engine *e, struct flow *fl, struct frame *f, uint8_t *data);
 
+/** stream_rx_settle - ACCEPTOR: the true ACK may go on: note where it was a round trip ago. */
+void stream_rx_settle(struct engine *e, struct lane *l);
+
+/* parity_rx.c */
+/** stream_parity_delivered - ACCEPTOR: the request @d at @psn goes on to the responder. */
+void stream_parity_delivered(struct engine *e, const struct flow *fl, const struct pkt *d,
+			     struct wire_psn psn);
+/** stream_parity_follows - ACCEPTOR: parity of requests has come, so that more may follow. */
+bool stream_parity_follows(struct engine *e, const struct flow *fl);
+/** stream_parity_rx - the frame @f, at @data, has come in the flow @from: parity of the requests of
+ * @fl, or of answers to them. */
+void stream_parity_rx(struct engine *e, struct flow *fl, struct flow *from, const struct frame *f,
+		      uint8_t *data);
+
 #endif

@@ -161,10 +161,23 @@ struct deadline {
 	uint32_t before, again;
 };
 
-static bool too_old(const struct pkt *d, const struct deadline *t)
+/* When what shows that @d, at @psn, is lost was sent: it, or the last of its group, which parity
+ * follows that may make it (core/stream_parity.c). */
+static uint32_t sent_at(struct engine *e, const struct lane *l, const struct pkt *d,
+			struct wire_psn psn)
 {
-	return (int32_t)(d->xmit - t->before) < 0 ||
-	       ((d->flags & PKT_RETX) && (int32_t)(d->xmit - t->again) < 0);
+	const struct pkt *last;
+
+	if ((d->flags & PKT_RETX) || !stream_parity_rows(e, l))
+		return d->xmit;
+	last = lane_pkt(e, l, psn_add(parity_group(psn), PARITY_GROUP - 1));
+	return last && (last->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT ? last->xmit : d->xmit;
+}
+
+static bool too_old(const struct pkt *d, uint32_t sent, const struct deadline *t)
+{
+	return (int32_t)(sent - t->before) < 0 ||
+	       ((d->flags & PKT_RETX) && (int32_t)(sent - t->again) < 0);
 }
 
 /* Packets in [@from, @end) that are too old are lost. Returns when the oldest other was sent. */
@@ -177,10 +190,12 @@ static uint32_t condemn_older(struct engine *e, struct lane *l, struct wire_psn 
 
 	while (psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		if ((d->flags & PKT_SENT) && !(d->flags & PKT_LOST)) {
-			if (too_old(d, t))
+			uint32_t sent = sent_at(e, l, d, psn);
+
+			if (too_old(d, sent, t))
 				held_lose(e, &l->held, d, psn);
-			else if ((int32_t)(d->xmit - oldest) < 0)
-				oldest = d->xmit;
+			else if ((int32_t)(sent - oldest) < 0)
+				oldest = sent;
 		}
 		psn = psn_add(psn, d->span);
 	}
@@ -263,12 +278,13 @@ static void refused(struct engine *e, struct lane *l, struct wire_psn psn)
 	held_lose(e, &l->held, d, psn);
 }
 
-/* The contiguous part of what the peer has grows up to @cum. */
-static void contiguous(struct engine *e, struct lane *l, struct wire_psn cum)
+/* The contiguous part of what the peer has grows up to @cum. What parity has @repaired
+ * (stream_parity.c) was lost, and says nothing of how late packets may be. */
+static void contiguous(struct engine *e, struct lane *l, struct wire_psn cum, bool repaired)
 {
 	struct pkt *first = lane_pkt(e, l, l->reached);
 
-	if (first)
+	if (first && !repaired)
 		gap_closed(e, l, first);
 	/* its last packet may have waited long for the one before it */
 	arrived(e, l, l->reached, cum, false);
@@ -296,7 +312,7 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, struct
 	loss_trail(e, l);
 	forget_late(e, l);
 	if (psn_after(cum, l->reached))
-		contiguous(e, l, cum);
+		contiguous(e, l, cum, r->repaired);
 	if (psn_after(hi, l->opener.reached_hi))
 		arrived(e, l,
 			psn_before(l->opener.reached_hi, l->una.psn) ? l->una.psn

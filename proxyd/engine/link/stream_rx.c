@@ -134,6 +134,8 @@ static void report(struct engine *e, struct flow *fl)
 	if (!l->refusal && !lane_marks_must(e, l))
 		return;
 	r.bypassed = l->bypassed;
+	r.repaired = l->repaired;
+	l->repaired -= l->repaired > 0;
 	r.nagain = refused(e, flow_index(e, fl), r.again);
 	announce_tell(e, fl, &r);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
@@ -188,6 +190,7 @@ static void deliver(struct engine *e, struct flow *fl)
 			look(e, fl, d);
 		}
 		take_headers(e, fl, d);
+		stream_parity_delivered(e, fl, d, l->epsn.psn);
 		if (!lane_must(e, l, d->span && !psn_after(psn_add(l->epsn.psn, d->span), l->end),
 			       l->epsn.psn.v, l->end.v))
 			break;
@@ -213,6 +216,28 @@ void stream_rx_skipped(struct engine *e, struct flow *fl, struct wire_psn from, 
 	deliver(e, fl);
 }
 
+void stream_rx_settle(struct engine *e, struct lane *l)
+{
+	uint32_t rtt_us = (uint32_t)(e->link[l->peer].rate.rtt / NSEC_PER_USEC);
+	uint32_t since = now_us(e) - l->acceptor.settle_us;
+
+	if (since < rtt_us)
+		return;
+	l->acceptor.settled = since < 2 * rtt_us ? l->acceptor.settling : l->una.psn;
+	l->acceptor.settling = l->una.psn;
+	l->acceptor.settle_us = now_us(e);
+}
+
+/* Whether @f was truly acknowledged less than a round trip ago. The opener did not know that when
+ * it sent this: it is late, or was sent again in vain, and is none that a host repeats. (For
+ * answers that do not come the opener itself asks again, sooner.) */
+static bool just_done(struct engine *e, struct lane *l, const struct frame *f)
+{
+	stream_rx_settle(e, l);
+	return !(f->op->flags & OPF_ANSWERED) &&
+	       psn_in(wire_psn_of(f), l->acceptor.settled, l->una.psn);
+}
+
 /* A request whose PSN was received before. */
 static void again(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -220,6 +245,12 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (numbers_lost(l))
 		return; /* it may be new, and the responder would take it for done */
+	if (just_done(e, l, f)) {
+		l->count.dup++;
+		COUNT(e, DUP_STREAM);
+		progress_due(e, fl, true);
+		return;
+	}
 	/* what the responder says to it is for the host, who may lack that it was done. (One from
 	 * before the start may come first until una goes on.) Where numbers differ none passes */
 	if (psn_before(wire_psn_of(f), l->una.psn) && !announce_numbered(e, l) &&
@@ -325,7 +356,10 @@ static struct pkt *keep(struct engine *e, struct flow *fl, const struct frame *f
 		seal_failed(e, fl, f);
 	if (!bad)
 		COUNT(e, NO_ROOM);
-	stream_rx_refuse(e, fl, wire_psn_of(f));
+	if (bad && stream_parity_follows(e, fl))
+		progress_due(e, fl, true); /* it may make the packet sooner */
+	else
+		stream_rx_refuse(e, fl, wire_psn_of(f));
 	return NULL;
 }
 

@@ -140,6 +140,8 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	}
 	if (!psn_is(l->nxt.psn, before)) {
 		send_twice(e, fl, before);
+		stream_parity_tx(e, fl, fl, &l->held, before, l->nxt.psn,
+				 !stopped && psn_is(l->nxt.psn, l->epsn.psn));
 		if (idle) {
 			l->progress = e->now;
 			loss_trail(e, l);
@@ -254,7 +256,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	lost = l->held.lost;
 	loss_judge(e, l, r, cum);
 	if (l->held.lost > lost)
-		announce_lost(e, fl);
+		link_lost(e, l, &l->held, l->held.lost - lost);
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
 		l->reached = cum;

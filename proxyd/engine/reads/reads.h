@@ -164,7 +164,6 @@ struct lane_reads {
 	bool announce;
 	uint32_t announce_page, announce_seq;
 	uint64_t announce_key[2];
-	uint64_t lossy; /* when something was last found to be lost on the WAN, ns; 0: never */
 	uint8_t backoff;
 
 	/* ACCEPTOR */

@@ -163,11 +163,13 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct wire_psn psn = {0};
 	uint32_t budget = quantum;
+	struct wire_psn before;
 	bool idle, stopped;
 	struct pkt *d;
 
 	if (!x || !x->held.packets)
 		return false;
+	before = x->nxt;
 	idle = psn_is(x->nxt, x->una);
 	stopped = x->held.lost &&
 		  !stream_send_lost(e, fl, &x->held, x->una, x->nxt, fl->side, &budget);
@@ -184,6 +186,9 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		budget -= d->len < budget ? d->len : budget;
 		x->nxt = psn_add(psn, 1);
 	}
+	if (!x->announce) /* what was pushed has parity of its own */
+		stream_parity_tx(e, fl, flow_partner(e, fl), &x->held, before, x->nxt,
+				 !stopped && psn_is(x->nxt, x->end));
 	if (idle || !timer_armed(e, fl, TIMER_RESP))
 		arm(e, fl);
 	return stopped;
@@ -271,7 +276,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 		mark_lost(e, x, from, end, age, latest);
 	}
 	if (x->held.lost > lost)
-		x->lossy = e->now;
+		link_lost(e, l, &x->held, x->held.lost - lost);
 	if (x->held.lost || psn_before(x->nxt, x->end))
 		pace_run(e, flow_partner(e, fl));
 	pace_run(e, fl); /* READs that waited for this one */

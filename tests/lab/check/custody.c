@@ -129,6 +129,8 @@ static bool repaired_lately(const struct view *v, uint64_t t)
 {
 	uint32_t lo = 0, hi = v->nagain;
 
+	if (v->j->cfg->pass_repeats && v->j->parity)
+		return true; /* what was made from parity comes again when it was only late */
 	while (lo < hi) {
 		uint32_t mid = (lo + hi) / 2;
 

@@ -78,13 +78,15 @@ static void doubled(struct view *far, const struct line *l, uint32_t by_host)
 	uint32_t came = wan_copies(far, l), again;
 
 	/* what came over the WAN again, be it before the responder had acknowledged it or after */
-	if (far->j->cfg->pass_repeats && came && came - 1 > by_host) {
+	came -= came && !far->j->parity;
+	if (far->j->cfg->pass_repeats && came > by_host) {
 		if (l->late > by_host)
-			far->wan_again += (l->late < came - 1 ? l->late : came - 1) - by_host;
-		by_host = came - 1;
+			far->wan_again += (l->late < came ? l->late : came) - by_host;
+		by_host = came;
 	}
 	again = l->late > by_host ? l->late - by_host : !by_host ? l->quick : 0;
-	if (far->j->cfg->lan_loss || told(far->j, again))
+	/* amid damage sealed frames are not counted */
+	if (far->j->cfg->lan_loss || (far->j->cfg->damage && far->j->parity) || told(far->j, again))
 		return;
 	if (l->late > by_host)
 		WRONG(far, RULE_DOUBLE, l->dbl,

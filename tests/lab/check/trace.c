@@ -210,6 +210,8 @@ static void take(struct judge *j, struct trace *t, const struct pcap_pkthdr *h, 
 			judge_violation(j, RULE_FRAME, t, &at, -1, "%s", frame_verdict_name(v));
 		return;
 	}
+	if (f.opcode == OP_PARITY_REQUESTS)
+		j->parity = true;
 	if (between(j, t)) {
 		note_wan(j, &f);
 		at.native = icrc_ok(&f);

@@ -76,6 +76,7 @@ struct judge {
 	} req[64]; /* latest CM REQs */
 	unsigned int nreqs;
 	uint64_t told; /* of check_config.repeats, not accounted for yet */
+	bool parity;   /* requests that were lost may have been made from it */
 	/* of frames between two appliances: hashes from the BTH on */
 	uint64_t *sealed;
 	uint32_t nsealed, sealed_cap;

@@ -217,7 +217,7 @@ static bool needed(const struct engine *e, size_t at)
 	/* the log itself; what the next process makes anew (create.c) */
 	if (at < log_at(e) + sizeof(struct undo) + e->undo->size ||
 	    within(at, engine, offsetof(struct engine, at)) ||
-	    within(at, engine + offsetof(struct engine, tags), sizeof(e->tags)) ||
+	    within(at, engine + offsetof(struct engine, cache), sizeof(e->cache)) ||
 	    within(at, (size_t)((const uint8_t *)e->echo - base), echo_bytes()))
 		return false;
 	if (within(at, pool + e->pool->data, (size_t)e->pool->blocks * POOL_BLOCK))

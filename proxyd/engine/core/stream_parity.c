@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Parity: packets of a stream that the WAN has lost are made from the others, not sent again.
+ *
+ * What is lost costs a round trip, and all behind it waits. So while a link loses packets
+ * (link_lossy()), each group of PSNs of a stream is followed by one or two frames of parity, and as
+ * many of its packets may be lost.
+ *
+ *	sender		a group has been sent for the first time, or the stream has nothing more to
+ *			send: its packets are held, and are added
+ *	receiver	if packets of the group are missing, those that are held are added. What
+ *			went on to the responder and was acknowledged is not held any more: it was
+ *			added on its way (struct parity_sum). link/parity_rx.c
+ *
+ * Frame j of a group is the sum of its packets in GF(2^8), packet i times 2^(i j): the first is
+ * their exclusive or. What is added of a packet is all that its ICRC covers and that differs within
+ * a flow.
+ *
+ * That the ICRC of a packet which was made is right proves nothing: a CRC is linear, so it is right
+ * as well where a packet that was added here was another one, if only a true one, than there (an
+ * answer to a READ that was asked twice). So the frame has the exclusive or of keyed hashes of its
+ * packets' ICRCs, too, which no other packets have. It bears the seal of the last packet of its
+ * group, but for SEAL_PARITY (seal.c). A lane without a seal has no parity.
+ *
+ * Parity has a budget: a frame for each COST packets at most, whatever the size of bursts. It is
+ * never sent again, and nothing waits for it. The sums are a cache: what is wrong or lost there
+ * makes a packet that is not proved.
+ */
+#include <isa-l/erasure_code.h>
+
+#include "engine/core/core.h"
+
+/* A frame of parity is paid for by so many packets; so many may be saved up for short bursts. */
+#define COST	    8u
+#define SAVED_MAX   64u
+#define HEADERS_MAX 28u
+/* Share of bytes lost from which on a second frame is worth its cost. */
+#define TWO_FROM    2e-4
+
+_Static_assert(PARITY_FIELDS + HEADERS_MAX + PAYLOAD_MAX <= PARITY_BYTES, "any fits");
+
+uint8_t parity_factor(uint32_t i, uint32_t row)
+{
+	uint8_t v = 1;
+
+	while (row && i--)
+		v = gf_mul(v, 2);
+	return v;
+}
+
+/* The factors of all packets and rows as isa-l wants them. */
+static uint8_t *tables(void)
+{
+	static uint8_t t[32 * PARITY_GROUP * PARITY_ROWS];
+	uint8_t a[PARITY_ROWS * PARITY_GROUP];
+
+	if (t[0] || t[1])
+		return t;
+	for (uint32_t row = 0; row < PARITY_ROWS; row++)
+		for (uint32_t i = 0; i < PARITY_GROUP; i++)
+			a[row * PARITY_GROUP + i] = parity_factor(i, row);
+	ec_init_tables(PARITY_GROUP, PARITY_ROWS, a, t);
+	return t;
+}
+
+uint64_t parity_proof(const struct lane *l, const struct frame *f)
+{
+	uint64_t what[2] = {(uint64_t)f->opcode << 32 | f->psn,
+			    (uint64_t)SEAL_PARITY << 32 | get_le32(f->data + f->icrc)};
+
+	return keyed_hash(l->seal.key, what, 2);
+}
+
+bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uint32_t len)
+{
+	uint8_t what[PARITY_BYTES], *sums[PARITY_ROWS] = {p->sum[0], p->sum[1]};
+	struct frame f;
+	uint32_t n, whole;
+
+	if (frame_parse(data, len, &f) != FRAME_OK)
+		return false;
+	n = PARITY_FIELDS + f.icrc - f.ext;
+	whole = (n + 31) & ~31u;
+	put_be16(what, f.ip6 ? 0 : get_be16(data + f.l3 + 4));
+	put_be16(what + 2, (uint16_t)(f.len - f.bth));
+	put_be16(what + 4, f.sport);
+	memcpy(what + 6, data + f.bth, 4);
+	what[10] = data[f.bth + 8];
+	memcpy(what + PARITY_FIELDS, data + f.ext, f.icrc - f.ext);
+	memset(what + n, 0, whole - n);
+	ec_encode_data_update((int)whole, PARITY_GROUP, PARITY_ROWS, (int)(f.psn % PARITY_GROUP),
+			      tables(), what, sums);
+	p->members |= 1u << f.psn % PARITY_GROUP;
+	p->len = MAX(p->len, n);
+	p->proof ^= parity_proof(l, &f);
+	return true;
+}
+
+/* Frame @row of @p, whose last member is @last, for the flow @to. */
+static void send(struct engine *e, const struct flow *fl, const struct flow *to,
+		 const struct parity *p, uint32_t row, struct wire_psn last)
+{
+	uint8_t hdr[STREAM_PARITY_HDR] = {0}, out[FRAME_MAX];
+	uint32_t first = MIN(p->len, STREAM_PARITY_HDR - PARITY_SUM_AT), len;
+	struct build_spec s = {.t = &to->tmpl,
+			       .opcode = fl == to ? OP_PARITY_REQUESTS : OP_PARITY_ANSWERS,
+			       .dqpn = to->key.dqpn,
+			       .psn = last.v,
+			       .push = hdr,
+			       .payload = p->sum[row] + first,
+			       .payload_len = p->len - first};
+
+	if (!to->tmpl.len ||
+	    to->tmpl.len + STREAM_PARITY_HDR + s.payload_len + 3 + ICRC_LEN > FRAME_MAX)
+		return;
+	put_be32(hdr, p->members);
+	hdr[4] = (uint8_t)row;
+	put_be64(hdr + 5, p->proof);
+	memcpy(hdr + PARITY_SUM_AT, p->sum[row], first);
+	len = build_packet(out, &s);
+	if (engine_tx_parity(e, fl, out, len))
+		return;
+	pace_sent(e, len);
+	COUNT(e, PARITY_SENT);
+}
+
+/* @rows frames of what is held of the group at @from, before @end. Another request of the
+ * appliance's own looks like a host's at the other end, so those are no members. */
+static void send_group(struct engine *e, const struct flow *fl, const struct flow *to,
+		       struct held *h, struct wire_psn from, struct wire_psn end, uint32_t rows)
+{
+	struct parity p = {0};
+	struct wire_psn psn = from, last = from;
+	struct pkt *d;
+
+	while (psn_before(psn, end) && (d = held_next(e, h, psn, end, &psn))) {
+		if (!(d->flags & PKT_OWN) && parity_add(&fl->lane, &p, lane_packet(e, d), d->len))
+			last = psn;
+		psn = psn_add(psn, 1);
+	}
+	for (uint32_t row = 0; p.members && row < rows; row++)
+		send(e, fl, to, &p, row, last);
+}
+
+uint32_t stream_parity_rows(const struct engine *e, const struct lane *l)
+{
+	double loss;
+
+	if (!l->sealed || l->state != LANE_HELD || l->reopen ||
+	    !(e->peer_features[l->peer] & PEER_FEATURE_REPAIR))
+		return 0;
+	loss = link_loss(e, l);
+	return loss <= 0 ? 0 : loss < TWO_FROM ? 1 : PARITY_ROWS;
+}
+
+void stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct held *h,
+		      struct wire_psn from, struct wire_psn end, bool idle)
+{
+	struct wire_psn at = parity_group(from), next;
+	uint32_t rows = stream_parity_rows(e, &fl->lane);
+
+	if (!rows || !to || fl->rule < 0 || !e->rules[fl->rule].parity)
+		return;
+	h->saved = MIN(h->saved + psn_past(end, from), SAVED_MAX);
+	for (; psn_before(at, end); at = next) {
+		next = psn_add(at, PARITY_GROUP);
+		if (h->saved < rows * COST || (psn_after(next, end) && !idle))
+			continue;
+		h->saved -= rows * COST;
+		send_group(e, fl, to, h, at, psn_after(next, end) ? end : next, rows);
+	}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Parity of streams: most of what the WAN loses is made from it, nothing is made that was not sent,
+ * and a link that loses nothing carries none.
+ */
+#include "engine/core/core.h"
+#include "tests/scenario/scenario.h"
+#include "wire/frame.h"
+#include "wire/icrc.h"
+
+#define RTT	 (40 * NSEC_PER_MSEC)
+#define MESSAGES 1000u
+
+static struct world *make(double loss, bool prefetch, bool altered, struct world_qp **q)
+{
+	struct rc_qp_config qc;
+	struct world_config c;
+	struct world *w;
+
+	world_defaults(&c);
+	c.seed = 5;
+	c.check_every = 101;
+	c.check_custody = true;
+	c.prefetch = prefetch;
+	c.wan.delay_ns = RTT / 2;
+	c.wan.rate_bps = 1000000000ull;
+	c.engine.wan_rate = 120000000;
+	w = world_create(&c);
+	assert_non_null(w);
+	scenario_qp(&qc, 1, 1024, RC_STRICT);
+	qc.depth = 32;
+	qc.shadow = !altered;
+	qc.no_verify = qc.no_land = altered;
+	*q = world_connect(w, &qc, RC_STRICT);
+	world_work(*q, 0, &(struct work){.ops = OPS_WRITE_SEND, .max = 32768, .left = 40});
+	world_run_done(w, w->now + 60 * NSEC_PER_SEC);
+	scenario_held(w, *q, 0);
+	c.wan.loss = loss;
+	for (int side = 0; side < 2; side++)
+		world_set_wan(w, side, &c.wan);
+	return w;
+}
+
+/* What WRITEs and SENDs, or READs, cost: packets sent again, and made. */
+struct cost {
+	uint64_t again, made, sent, wrong;
+};
+
+static struct cost run(struct world *w, struct world_qp *q, uint32_t ops)
+{
+	int from = ops & 1u << RC_READ ? 1 : 0; /* whose stream it is */
+	struct cost c = {.again = engine_counter(w->engine[from], EC_RETX_WAN)};
+
+	world_work(q, 0,
+		   &(struct work){.ops = ops,
+				  .min = 32768,
+				  .max = 32768,
+				  .left = MESSAGES,
+				  .outstanding = 8});
+	scenario_finish(w, 120 * NSEC_PER_SEC);
+	c.again = engine_counter(w->engine[from], EC_RETX_WAN) - c.again;
+	c.sent = engine_counter(w->engine[from], EC_PARITY_SENT);
+	c.made = engine_counter(w->engine[!from], EC_PARITY_REPAIRED);
+	c.wrong = engine_counter(w->engine[!from], EC_PARITY_WRONG);
+	return c;
+}
+
+/* 32,000 packets, of which 1 % are lost: most of these are made. */
+static void test_made(void **state)
+{
+	static const uint32_t ops[] = {OPS_WRITE_SEND, 1u << RC_READ};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct world_qp *q;
+		struct world *w = make(0.01, false, false, &q);
+		const struct rc_stats *far = rc_qp_stats(q->side[1].qp);
+		uint64_t again = far->duplicates;
+		struct cost c = run(w, q, ops[i]);
+
+		print_message("made %d, sent again %d, parity %d, again to the responder %d\n",
+			      (int)c.made, (int)c.again, (int)c.sent,
+			      (int)(far->duplicates - again));
+		assert_true(c.made > 150 && c.made + c.again / 2 < 450); /* 320 were lost */
+		assert_true(c.again < c.made);
+		assert_true(c.sent < 32000 / 8);
+		assert_int_equal(c.wrong, 0);
+		world_destroy(w);
+	}
+}
+
+static void test_no_loss(void **state)
+{
+	struct world_qp *q;
+	struct world *w = make(0, false, false, &q);
+
+	(void)state;
+	assert_int_equal(run(w, q, OPS_WRITE_SEND).sent, 0);
+	world_destroy(w);
+}
+
+/* Somebody on the WAN who has no key changes the sum, and the ICRC accordingly. */
+static bool forge(struct world *w, int link, const uint8_t *data, uint32_t len)
+{
+	uint8_t *bytes = (uint8_t *)(uintptr_t)data;
+	struct frame f;
+
+	(void)w;
+	(void)link;
+	if (frame_parse(data, len, &f) != FRAME_OK || f.opcode != OP_PARITY_REQUESTS)
+		return true;
+	bytes[f.payload] ^= 1;
+	put_le32(bytes + f.icrc, icrc_of(bytes, f.l3, f.icrc));
+	return true;
+}
+
+static void test_forged(void **state)
+{
+	struct world_qp *q;
+	struct world *w = make(0.01, false, false, &q);
+	struct cost c;
+
+	(void)state;
+	w->filter = forge;
+	c = run(w, q, OPS_WRITE_SEND);
+	assert_int_equal(c.made, 0);
+	assert_true(c.wrong > 100);
+	world_destroy(w);
+}
+
+/* One packet of each group is another one at the far end than here, and its ICRC is right. */
+static bool alter(struct world *w, int link, const uint8_t *data, uint32_t len)
+{
+	uint8_t *bytes = (uint8_t *)(uintptr_t)data, b;
+	struct frame f;
+
+	(void)w;
+	if (link != WORLD_WAN(0) || frame_parse(data, len, &f) != FRAME_OK ||
+	    !(f.op->flags & OPF_REQUEST) || f.psn % PARITY_GROUP || !f.payload_len)
+		return true;
+	b = bytes[f.payload] ^ 1;
+	icrc_patch(bytes, &f, f.payload, 1, &b);
+	return true;
+}
+
+/* A CRC is linear: that of what would be made from it is right. Nothing may be made but that packet
+ * itself, as it was sent: of 320 that are lost it is 10. */
+static void test_altered(void **state)
+{
+	struct world_qp *q;
+	struct world *w = make(0.01, false, true, &q);
+	struct cost c;
+
+	(void)state;
+	w->filter = alter;
+	c = run(w, q, 1u << RC_WRITE);
+	assert_true(c.made < 30);
+	assert_true(c.wrong > 100);
+	world_destroy(w);
+}
+
+/* Parity tells no host of changed memory: what was READ ahead goes on to be given. */
+static void test_no_signal(void **state)
+{
+	struct world_qp *q;
+	struct world *w = make(0.01, true, false, &q);
+	struct flow_key k = {0};
+	struct cost c;
+	uint32_t epoch;
+
+	(void)state;
+	assert_int_equal(ip_addr_parse("10.1.0.1", &k.src), 0);
+	assert_int_equal(ip_addr_parse("10.2.0.1", &k.dst), 0);
+	epoch = *pair_epoch(w->engine[0], &k);
+	assert_true(epoch > 0);
+	c = run(w, q, 1u << RC_READ);
+	assert_true(c.made > 150);
+	assert_int_equal(*pair_epoch(w->engine[0], &k), epoch);
+	world_destroy(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_made),	  cmocka_unit_test(test_no_loss),
+		cmocka_unit_test(test_forged),	  cmocka_unit_test(test_altered),
+		cmocka_unit_test(test_no_signal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
