@@ -3,24 +3,46 @@
 
 #include <math.h>
 
-#define MIB	   1048576.0
-#define RETH	   16.0 /* of each message */
+#define MIB	    1048576.0
+#define RETH	    16.0 /* of each message */
 /* PSNs that a queue pair may have outstanding: bare; in custody, before ACKs wait. */
-#define SPAN_BARE  8388608.0
-#define SPAN_OURS  (0.75 * 2097152.0)
+#define SPAN_BARE   8388608.0
+#define SPAN_OURS   (0.75 * 2097152.0)
 /* A lane gets this part of the pool before its host is held back. */
-#define LANE_SHARE 0.5
+#define LANE_SHARE  0.5
+/* Parity: core/stream_parity.c, core/meter.c of the engine. */
+#define GROUP	    32.0
+#define TWO_FROM    2e-4
+#define PARITY_MOST 0.05
 /* What a lost packet costs counts if it happens once in so many round trips. */
-#define SELDOM	   20.0
+#define SELDOM	    500.0
 /* What a packet costs, besides the copy with its CRC: so much, and as much as so many copies; how
  * soon the appliance answers a host. Measured on veth, see doc/sizing.md. */
-#define PACKET_NS  2200.0
-#define COPIES	   12.0
-#define ANSWER_S   50e-6
+#define PACKET_NS   2200.0
+#define COPIES	    12.0
+#define ANSWER_S    50e-6
 
 double plan_bdp(const struct plan_link *l)
 {
 	return l->rate * l->rtt;
+}
+
+/* Frames of parity that follow a group of packets. */
+static unsigned int parity(const struct plan_link *l)
+{
+	return l->loss <= 0 || l->loss > PARITY_MOST ? 0 : l->loss < TWO_FROM ? 1 : 2;
+}
+
+/* Share of packets that are lost @k times in a row, and not made from parity. What is sent again
+ * goes twice where there are two frames of parity. */
+static double lost(const struct plan_link *l, unsigned int k)
+{
+	double p = l->loss, none = pow(1 - p, GROUP + parity(l) - 1.0);
+	double others = (GROUP + 1) * p * none / (1 - p);
+
+	if (parity(l))
+		p *= 1 - none - (parity(l) == 2 ? others : 0);
+	return p * pow(l->loss, (k - 1.0) * (parity(l) == 2 ? 2 : 1));
 }
 
 /* How often a packet is lost in a row, if that happens more than once in SELDOM round trips. */
@@ -29,7 +51,7 @@ unsigned int plan_rounds(const struct plan_link *l)
 	double packets = plan_bdp(l) / l->mtu;
 	unsigned int k = 0;
 
-	for (double p = l->loss; k < 64 && packets * p * SELDOM > 1; p *= l->loss)
+	while (k < 64 && packets * lost(l, k + 1) * SELDOM > 1)
 		k++;
 	return k;
 }
@@ -73,12 +95,12 @@ double plan_ceiling(const struct plan_link *l, double size)
 	return l->rate * size / (size + ceil(size / l->mtu) * PLAN_HEADERS + RETH);
 }
 
-/* Of @packets that are on their way, what comes before the first one that is lost. */
-static double until_lost(const struct plan_link *l, double packets)
+/* Of @packets that are on their way, what comes before the first one that is lost with @p. */
+static double until_lost(double p, double packets)
 {
-	double lost = fmax(packets, 1) * l->loss;
+	double all = fmax(packets, 1) * p;
 
-	return lost > 1e-6 ? -expm1(fmax(packets, 1) * log1p(-l->loss)) / lost : 1;
+	return all > 1e-6 ? -expm1(fmax(packets, 1) * log1p(-p)) / all : 1;
 }
 
 /* A host goes back to a packet that is lost, and sends again all behind it. */
@@ -87,17 +109,17 @@ static double bare(const struct plan_link *l, double size, double window)
 	double link = plan_ceiling(l, size), way = fmin(window, link * l->rtt);
 
 	window = fmin(window, SPAN_BARE * l->mtu);
-	return fmin(link, window / (l->rtt + size / link)) * until_lost(l, way / l->mtu);
+	return fmin(link, window / (l->rtt + size / link)) * until_lost(l->loss, way / l->mtu);
 }
 
 /* How often, on average, the unluckiest of @packets is lost: the sum over k of the probability that
  * one of them is lost k times or more. */
 static double repairs(const struct plan_link *l, double packets)
 {
-	double sum = 0, p = l->loss;
+	double sum = 0;
 
-	for (int k = 0; k < 64 && packets * p > 1e-3; k++, p *= l->loss)
-		sum += -expm1(fmax(packets, 1) * log1p(-p));
+	for (unsigned int k = 1; k < 64 && packets * lost(l, k) > 1e-3; k++)
+		sum += -expm1(fmax(packets, 1) * log1p(-lost(l, k)));
 	return sum;
 }
 
@@ -107,7 +129,7 @@ struct plan_goodput plan_goodput(const struct plan_link *l, double size, double 
 	double packets = fmin(window, link * l->rtt) / l->mtu, wait;
 	struct plan_goodput g = {.bare = bare(l, size, window)};
 	const double most[PLAN_LIMITS] = {
-		[PLAN_BY_LINK] = link * (1 - l->loss),
+		[PLAN_BY_LINK] = link * (1 - l->loss) / (1 + parity(l) / GROUP),
 		[PLAN_BY_CORE] = l->mtu * 1e9 / packet_ns,
 		[PLAN_BY_SPAN] = SPAN_OURS * l->mtu / (l->rtt * stay(l)),
 		[PLAN_BY_ANSWER] = window / (ANSWER_S + size / link),
@@ -121,7 +143,7 @@ struct plan_goodput plan_goodput(const struct plan_link *l, double size, double 
 		}
 	}
 	/* what is behind a loss waits for its repair, and of what is before it one half */
-	wait = l->rtt * (1 + repairs(l, packets) * (1 - until_lost(l, packets) / 2));
+	wait = l->rtt * (1 + repairs(l, packets) * (1 - until_lost(lost(l, 1), packets) / 2));
 	g.honest = fmin(g.early, window / (wait + size / link));
 	return g;
 }
