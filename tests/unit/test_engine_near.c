@@ -73,6 +73,24 @@ static void test_go_on(void **state)
 	rig_destroy(r);
 }
 
+/* A request from far away was dropped: the number may have another owner, and some hosts take an ACK
+ * with a PSN that they have never sent for one of all that they have. So it is told nothing. */
+static void test_go_on_of_another(void **state)
+{
+	struct rig *r = HELD(POLICY_EARLY);
+
+	(void)state;
+	accepted(r, SEND_ONLY("000006"), 6, 7);
+	rig_progress(r, 7, 7, 7);
+	rig_forget(r);
+	rig_rx(r, NEAR, SEND_ONLY("a78350"));
+	rig_quiet(r);
+	engine_go_on(r->e, r->now);
+	engine_tick(r->e, r->now);
+	rig_quiet(r);
+	rig_destroy(r);
+}
+
 /* Before a hand-over: what a host sends is taken and sent on, but it is told nothing, so that it
  * falls silent. When it last sent something is known. */
 static void test_hush(void **state)
@@ -710,6 +728,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pseudo_ack_bytes),
 		cmocka_unit_test(test_go_on),
+		cmocka_unit_test(test_go_on_of_another),
 		cmocka_unit_test(test_hush),
 		cmocka_unit_test(test_pseudo_ack_kinds),
 		cmocka_unit_test(test_both_identities),

@@ -29,7 +29,7 @@
  */
 #include "engine/fault/fault.h"
 #include "engine/link/order.h"
-#include "engine/near/near.h"
+#include "engine/near/near_priv.h"
 #include "engine/owner/owner.h"
 #include "engine/prefetch/prefetch.h"
 
@@ -314,12 +314,15 @@ static void refused(struct engine *e, struct flow *fl)
 
 /* Nobody has read for a while what the requester sent, nor need it have what it was told last. Amid
  * a message it has more to send, so it is asked to go back without waiting for its timer. At the
- * end of one that is not known, and a NAK of what it never sent might disturb it. */
+ * end of one that is not known, and a NAK of what it never sent might disturb it. Nor is it where
+ * the number may have another owner, who asks from far away (incarnation.c): some hosts take an ACK
+ * of what they never sent for one of all that they have. */
 void near_tell_again(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if ((l->state != LANE_HELD && !lane_carries_on(l)) || l->refusal)
+	if ((l->state != LANE_HELD && !lane_carries_on(l)) || l->refusal ||
+	    (psn_known(l->rounds.psn) && near_far(e, l, l->rounds.psn)))
 		return;
 	l->near.nak_sent = false;
 	if (l->near.msg == MSG_SEND || l->near.msg == MSG_WRITE)

@@ -6,7 +6,17 @@
 #include "engine/near/near.h"
 
 /* A requester resends all that it has outstanding within this time. */
-#define AGAIN_US 20000u
+#define AGAIN_US  20000u
+/* Further from the expected PSN than any requester's window: another incarnation of the QP. */
+#define JUMP_PSNS 65536
+
+/** near_far - whether @psn is so far from what its host is to send next. */
+static inline bool near_far(struct engine *e, const struct lane *l, struct host_psn psn)
+{
+	int32_t ahead = psn_diff(psn, host_epsn(e, l).psn);
+
+	return ahead >= JUMP_PSNS || ahead < -JUMP_PSNS - (int32_t)WINDOW_SPAN;
+}
 
 /* duplicate.c */
 bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f);

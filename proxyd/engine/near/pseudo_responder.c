@@ -15,13 +15,11 @@
 #include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
-#include "engine/near/near.h"
+#include "engine/near/near_priv.h"
 #include "engine/prefetch/prefetch.h"
 
 /* Acknowledge at least every so many packets. */
 #define ACK_EVERY 64
-/* Further from the expected PSN than any requester's window: another incarnation of the QP. */
-#define JUMP_PSNS 65536
 
 /* ---- requests ---- */
 
@@ -323,11 +321,6 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	}
 }
 
-static bool far(int32_t ahead)
-{
-	return ahead >= JUMP_PSNS || ahead < -JUMP_PSNS - (int32_t)WINDOW_SPAN;
-}
-
 void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -341,9 +334,9 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (l->gone && l->state != LANE_FAULT)
 		return; /* another owner of the number: it asks again when this is over */
 	ahead = psn_diff(host_psn_of(f), host_epsn(e, l).psn);
-	if (far(ahead) && !(l->state == LANE_FAULT && l->fault.renumbers)) {
+	if (near_far(e, l, host_psn_of(f)) && !(l->state == LANE_FAULT && l->fault.renumbers)) {
 		COUNT(e, GAPS);
-		incarnation_jumped(e, fl, f, !far(psn_diff(l->rounds.psn, host_epsn(e, l).psn)));
+		incarnation_jumped(e, fl, f, !near_far(e, l, l->rounds.psn));
 		return;
 	}
 	if (ahead == 0)
