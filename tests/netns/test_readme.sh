@@ -146,6 +146,7 @@ try() # SECTION COMMAND
 	'longhauld --check-config') as_written a "$command" && as_written b "$command" ;;
 	'systemctl enable --now longhauld') start && grep -qF "$command" tests/deb/check.sh ;;
 	'longhaul status') await 60 healthy a "$command" && await 60 healthy b "$command" ;;
+	'longhaul plan') as_written a "$command --rate 10G --rtt 50ms" ;;
 	'longhaul doctor') as_written a "$command" | grep -q '^ok *peers .* is up' ;;
 	'longhaul qp show') as_written a "$command" ;;
 	*)

@@ -73,8 +73,8 @@ static void test_go_on(void **state)
 	rig_destroy(r);
 }
 
-/* A request from far away was dropped: the number may have another owner, and some hosts take an ACK
- * with a PSN that they have never sent for one of all that they have. So it is told nothing. */
+/* A request from far away was dropped: the number may have another owner, and some hosts take an
+ * ACK with a PSN that they have never sent for one of all that they have. So it is told nothing. */
 static void test_go_on_of_another(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
