@@ -212,7 +212,8 @@ struct seal_tags {
 	uint64_t key, two, hash;
 };
 
-/** struct engine_cache - a tag is right by itself, and what is made of sums is proved. */
+/** struct engine_cache - what can be computed anew, or done without. A crash may leave it half
+ * written, so a process that adopts the engine clears it. */
 struct engine_cache {
 	struct seal_tags tags[SEAL_TAGS];
 	struct parity_sum sums[PARITY_SUMS];

@@ -3,7 +3,7 @@
  * Parity: packets of a stream that the WAN has lost are made from the others, not sent again.
  *
  * What is lost costs a round trip, and all behind it waits. So while a link loses packets
- * (link_lossy()), each group of PSNs of a stream is followed by one or two frames of parity, and as
+ * (link_loss()), each group of PSNs of a stream is followed by one or two frames of parity, and as
  * many of its packets may be lost.
  *
  *	sender		a group has been sent for the first time, or the stream has nothing more to

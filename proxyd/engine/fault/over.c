@@ -17,8 +17,8 @@
  * answers to what it has asked another queue pair, and none to a probe: there a round will do.
  * Then the lane ends. Where the numbers of the two ends differ what passed would mean another
  * request to the responder, so it ends only when more rounds were refused than any requester
- * repeats itself: whoever asks on is deaf to its refusals because they are not its own. So each
- * round after which another one is heard is followed by the next.
+ * repeats itself: whoever asks on ignores the refusals because they are not for it. As long as
+ * another queue pair is heard under the number, a new round follows.
  *
  * One whose QP was seen to fail, or to be gone, and of which nothing was heard for BROKEN_NS since,
  * is fenced no more: it sends nothing that could be mistaken.

@@ -314,9 +314,10 @@ static void refused(struct engine *e, struct flow *fl)
 
 /* Nobody has read for a while what the requester sent, nor need it have what it was told last. Amid
  * a message it has more to send, so it is asked to go back without waiting for its timer. At the
- * end of one that is not known, and a NAK of what it never sent might disturb it. Nor is it where
- * the number may have another owner, who asks from far away (incarnation.c): some hosts take an ACK
- * of what they never sent for one of all that they have. */
+ * end of one that is not known, and a NAK of a PSN that it never sent might disturb it; so the
+ * latest ACK is repeated. But not where a request from far away was the latest to come: the number
+ * may have a new owner (incarnation.c), and soft-RoCE takes an ACK with a PSN beyond what it has
+ * sent as an ACK of all that it has sent. */
 void near_tell_again(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
