@@ -43,7 +43,7 @@
  * lanes of the log that have something undelivered are lost with it, by a fault of each.
  *
  * Not so when both hosts have taken the connection of that lane down, the responder's host has
- * asked for that, and the records wait for nothing but SENDs: it goes on without.
+ * asked for that, and the records wait for nothing that changes memory: it goes on without.
  *
  * Requests that no lane holds (queue pairs not learned yet, lanes that are opening) could overtake
  * custody, too. While a WAIT is open they are dropped, and their host repeats them; and while there
@@ -236,8 +236,8 @@ void order_leave(struct engine *e, struct flow *fl)
 }
 
 /* Records wait for what the lane was told of, and its hosts have taken the connection down. An
- * undelivered SEND shows at the responder only by a completion of that queue pair, which its own
- * host has given up. A WRITE or an ATOMIC changes memory that other queue pairs may speak of. */
+ * undelivered SEND, or WRITE of nothing, shows at the responder only by a completion of that queue
+ * pair, which its own host has given up. Others change memory of which queue pairs may speak. */
 void order_abandon(struct engine *e, struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
@@ -251,7 +251,7 @@ void order_abandon(struct engine *e, struct flow *fl)
 	     psn = psn_add(psn, d->span)) {
 		d = lane_pkt(e, l, psn);
 		if (!d || frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
-		    !(f.op->flags & OPF_SEND))
+		    !(f.op->flags & (f.payload_len ? OPF_SEND : OPF_SEND | OPF_WRITE)))
 			return;
 	}
 	if (psn_after(o->waited, l->una.psn))

@@ -20,7 +20,7 @@ void order_undo_by(struct order *o, struct undo *u);
 
 /** order_join - the lane is held to its hosts' order if its rule says so, or is `honest`. */
 void order_join(struct engine *e, struct flow *fl);
-/** order_abandon - both hosts have given up what it holds: others do not wait for its SENDs. */
+/** order_abandon - both hosts have given up what it holds: others wait where it changes memory. */
 void order_abandon(struct engine *e, struct flow *fl);
 /** order_leave - it ends. */
 void order_leave(struct engine *e, struct flow *fl);
