@@ -162,7 +162,8 @@ struct health_peer {
  * @name:    of all of them; @lost: of those that are down while others serve, "": none; @alone: of
  *           one that is in no bridge, "": none
  * @down:    none serves
- * @longest: frame that left there in the last minute, bytes; @mtu: the least, 0 when not known
+ * @longest: frame of hosts on the way there in the last minute, bytes; @mtu: the least, 0 when not
+ *           known
  */
 struct health_port {
 	char name[HEALTH_PORTS], lost[HEALTH_PORTS], alone[IF_NAMESIZE];

@@ -269,7 +269,11 @@ uint32_t afxdp_mtu(const struct afxdp *x, unsigned int port);
 void afxdp_carrier(struct afxdp *x);
 bool afxdp_members(const struct afxdp *x);
 
-/** afxdp_longest - bytes of the longest frame that left on that side since the latest call. */
+/**
+ * afxdp_longest - bytes of the longest frame of hosts on the way to that side since the latest
+ * call, as it came in by the LAN port or left there: what longhauld itself adds to a link has
+ * limits of its own.
+ */
 uint32_t afxdp_longest(struct afxdp *x, enum steer_side side);
 
 /** afxdp_gone - whether all of that side's interfaces were removed or renamed. */

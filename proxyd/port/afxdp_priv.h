@@ -319,7 +319,7 @@ struct fdb;
  * struct afxdp
  * @have:    ports that there are, as bits; @absent: left out
  * @members: [side] -> how many ports it has
- * @longest: [side] -> frame since it was asked for (afxdp_longest())
+ * @longest: [side] -> see afxdp_longest()
  * @fdb:     [side] -> which member a MAC address is behind, NULL where there is one member only
  * @links:   to ask the kernel what the ports belong to, NULL: not asked
  */

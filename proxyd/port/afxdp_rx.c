@@ -218,6 +218,8 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 		}
 		frames++;
 		p->n.rx_bytes += len;
+		if (p->side == STEER_LAN && len > x->longest[STEER_WAN])
+			x->longest[STEER_WAN] = len;
 		if (fdb)
 			fdb_learn(fdb, member, data, len);
 		fn(ctx, p->side, data, len);

@@ -121,7 +121,7 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 			put_seal(p->area + d->addr, off, n, len, seal);
 	}
 	p->queued += need;
-	if (len > x->longest[side])
+	if (side == STEER_LAN && len > x->longest[side])
 		x->longest[side] = len;
 	p->n.tx++;
 	p->n.tx_bytes += len;

@@ -54,6 +54,12 @@ static void lengths(const struct afxdp_config *cfg, bool native, uint32_t longes
 			assert_memory_equal(back, frame, len[i]);
 		}
 	}
+	/* frames of hosts only: not one that goes to the link and came from none */
+	for (i = 0; i + 1 < sizeof(len) / sizeof(len[0]) && len[i + 1] <= longest; i++)
+		;
+	for (side = 0; side < STEER_SIDES; side++)
+		assert_int_equal(afxdp_longest(x, (enum steer_side)side), len[i]);
+	i = sizeof(len) / sizeof(len[0]);
 	s.n = 0;
 	assert_int_equal(afxdp_rx(x, 64, keep, &s), 0);
 	for (side = 0; side < STEER_SIDES; side++) {
@@ -64,6 +70,10 @@ static void lengths(const struct afxdp_config *cfg, bool native, uint32_t longes
 		assert_int_equal(st[side].steer[STEER_TAKEN], i - passed / 2);
 		assert_int_equal(st[side].rx_dropped + st[side].tx_dropped + st[side].tx_full, 0);
 	}
+	assert_int_equal(afxdp_tx(x, STEER_WAN, s.data, s.len, 0), 0);
+	flush(x);
+	assert_int_equal(host_recv(STEER_WAN, back), s.len);
+	assert_int_equal(afxdp_longest(x, STEER_WAN), 0);
 	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, 13, 0), -EINVAL);
 	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, FRAME_MAX + 1, 0), -EMSGSIZE);
 	afxdp_close(x);

@@ -111,12 +111,21 @@ nothing_else()
 	cli a -j doctor | jq -e 'any(.check == "peers" and .verdict == "wrong")' >/dev/null
 }
 
-# A network on the way begins to drop what hosts send, without a word.
+has_parity()
+{
+	[ "$(stat_of a parity-sent)" -gt 0 ]
+}
+
+# A network on the way begins to drop what hosts send, without a word. Frames of parity, which are longer, are none of
+# theirs.
 link_mtu()
 {
 	local status=0
 
 	at_work link && await 10 reach a link-mtu 4188 && await 10 reach b link-mtu-from 4188 || status=1
+	wan_stop
+	wan_start --delay-ms 10 --loss 0.005
+	await 30 has_parity || status=1
 	wan_stop
 	wan_start --delay-ms 10 --mtu 1500
 	carries to 1500 && nothing_else || status=1

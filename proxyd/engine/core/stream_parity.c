@@ -20,7 +20,8 @@
  * as well where a packet that was added here was another one, if only a true one, than there (an
  * answer to a READ that was asked twice). So the frame has the exclusive or of keyed hashes of its
  * packets' ICRCs, too, which no other packets have. It bears the seal of the last packet of its
- * group, but for SEAL_PARITY (seal.c). A lane without a seal has no parity.
+ * group, but for SEAL_PARITY (seal.c). A lane without a seal has no parity, and a packet so long
+ * that its parity would not fit the link (IPv6, long headers) is in no group.
  *
  * Parity has a budget: a frame for each COST packets at most, whatever the size of bursts. It is
  * never sent again, and nothing waits for it. The sums are a cache: what is wrong or lost there
@@ -34,6 +35,7 @@
 #define COST	    8u
 #define SAVED_MAX   64u
 #define HEADERS_MAX 28u
+#define LINK_MTU    FRAME_MTU(PAYLOAD_MAX) /* what links are asked to carry */
 /* Share of bytes lost from which on a second frame is worth its cost. */
 #define TWO_FROM    2e-4
 
@@ -41,11 +43,7 @@ _Static_assert(PARITY_FIELDS + HEADERS_MAX + PAYLOAD_MAX <= PARITY_BYTES, "any f
 
 uint8_t parity_factor(uint32_t i, uint32_t row)
 {
-	uint8_t v = 1;
-
-	while (row && i--)
-		v = gf_mul(v, 2);
-	return v;
+	return row && i ? gf_mul(parity_factor(i - 1, row), 2) : 1;
 }
 
 /* The factors of all packets and rows as isa-l wants them. */
@@ -80,6 +78,8 @@ bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uin
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return false;
 	n = PARITY_FIELDS + f.icrc - f.ext;
+	if (f.bth - f.l3 + BTH_LEN + PARITY_SUM_AT + n + 3 + ICRC_LEN > LINK_MTU)
+		return false;
 	whole = (n + 31) & ~31u;
 	put_be16(what, f.ip6 ? 0 : get_be16(data + f.l3 + 4));
 	put_be16(what + 2, (uint16_t)(f.len - f.bth));
@@ -110,8 +110,7 @@ static void send(struct engine *e, const struct flow *fl, const struct flow *to,
 			       .payload = p->sum[row] + first,
 			       .payload_len = p->len - first};
 
-	if (!to->tmpl.len ||
-	    to->tmpl.len + STREAM_PARITY_HDR + s.payload_len + 3 + ICRC_LEN > FRAME_MAX)
+	if (!to->tmpl.len)
 		return;
 	put_be32(hdr, p->members);
 	hdr[4] = (uint8_t)row;
