@@ -52,7 +52,7 @@ struct sender {
 /**
  * struct model
  * @link:   bytes per second; from @changes on (s, 0: never) @later
- * @rtt:    s; @queue: of the bottleneck, in bytes; @noise: share lost at random
+ * @rtt:    s; @queue: of the bottleneck, in bytes; @noise: share lost at random, from @calm on, s
  * @marks:  bytes in the queue above which packets are marked (ECN), 0: never
  * @others: bytes per second that never slow down
  * @second: s, when the second sender begins
@@ -71,7 +71,7 @@ struct sender {
  */
 struct model {
 	double link, rtt, queue, noise, marks, others, changes, later, busy, second;
-	double still, still_for, still_every, slice, late, passed, passed_for, begins, gap;
+	double calm, still, still_for, still_every, slice, late, passed, passed_for, begins, gap;
 	struct box box;
 	double offered;
 	unsigned int senders, seed;
@@ -178,7 +178,7 @@ static void send(struct model *m, struct sender *s, double t)
 			box_rx(&m->box);
 			continue;
 		}
-		if (!enters(m) || prng_hit(&m->rng, m->noise) ||
+		if (!enters(m) || (t >= m->calm && prng_hit(&m->rng, m->noise)) ||
 		    (m->gap > 0 && t >= m->gap && t < m->gap + GAP_S))
 			continue;
 		s->got += (uint64_t)PACKET;

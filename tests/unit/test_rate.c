@@ -316,6 +316,28 @@ static void noise_later(void **state)
 	}
 }
 
+/* A link that begins to lose while the queue of its first filling goes is not taken for a full one.
+ */
+static void noise_suddenly(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++) {
+		double from = 0.03 + 0.015 * i;
+		struct model *m = model((struct model){.rtt = 0.025,
+						       .queue = LINK * 0.025,
+						       .noise = 0.01,
+						       .calm = from,
+						       .seconds = from + 0.3,
+						       .warm = from,
+						       .seed = i});
+
+		run(m);
+		print_message("noise from %.3f s: %.3f of the link\n", from, share(m));
+		assert_true(share(m) > 0.83);
+		free(m);
+	}
+}
+
 /* Who sent little, and lost some of it where nothing waited, has not found a full link: it is as
  * fast as the link in a few round trips when there is more to send. */
 static void lost_by_few(void **state)
@@ -687,6 +709,7 @@ int main(void)
 		cmocka_unit_test(a_flood_that_lasts),
 		cmocka_unit_test(noise_at_first),
 		cmocka_unit_test(noise_later),
+		cmocka_unit_test(noise_suddenly),
 		cmocka_unit_test(lost_by_few),
 		cmocka_unit_test(marks_of_a_queue),
 		cmocka_unit_test(a_link_that_is_not_known),

@@ -457,7 +457,8 @@ static void speed_up(struct rate *r, uint64_t now)
 	set_pace(r, r->base, now);
 }
 
-/* A round of RATE_DOWN is over. */
+/* A round of RATE_DOWN is over. If that was not for loss, what is lost now is noise unless it alone
+ * shows a full link. */
 static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 {
 	bool back = r->share == SHARE_BACKGROUND;
@@ -467,7 +468,7 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 		set_pace(r, w->delivered * BELOW, now);
 		return;
 	}
-	if (w->loss > r->noise + 2 * LOSS_BEYOND) {
+	if (w->loss > (r->cause == RATE_LOSS ? r->noise + 2 * LOSS_BEYOND : loss_limit(r, w))) {
 		still_lost(r, w, now);
 		return;
 	}
