@@ -35,7 +35,6 @@
 #define COST	    8u
 #define SAVED_MAX   64u
 #define HEADERS_MAX 28u
-#define LINK_MTU    FRAME_MTU(PAYLOAD_MAX) /* what links are asked to carry */
 /* Share of bytes lost from which on a second frame is worth its cost. */
 #define TWO_FROM    2e-4
 
@@ -78,7 +77,7 @@ bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uin
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return false;
 	n = PARITY_FIELDS + f.icrc - f.ext;
-	if (f.bth - f.l3 + BTH_LEN + PARITY_SUM_AT + n + 3 + ICRC_LEN > LINK_MTU)
+	if (f.bth - f.l3 + BTH_LEN + PARITY_SUM_AT + n + 3 + ICRC_LEN > FRAME_MTU(PAYLOAD_MAX))
 		return false;
 	whole = (n + 31) & ~31u;
 	put_be16(what, f.ip6 ? 0 : get_be16(data + f.l3 + 4));
