@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Engines, hosts and links: made, joined to each other, and taken down. */
+#include "tests/lab/model/undone.h"
 #include "tests/scenario/world_priv.h"
 
 #include <errno.h>
@@ -514,6 +515,7 @@ void world_restart(struct world *w, int side)
 			w->qp[i].side[side].lost = true;
 	}
 	world_late_drop(w, side);
+	undone_cancel(); /* another engine may come to lie where this one is */
 	engine_destroy(w->engine[side]);
 	w->engine[side] = make_engine(w, side);
 	begins_blind(w, side);
