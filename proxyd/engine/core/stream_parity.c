@@ -45,19 +45,17 @@ uint8_t parity_factor(uint32_t i, uint32_t row)
 	return row && i ? gf_mul(parity_factor(i - 1, row), 2) : 1;
 }
 
-/* The factors of all packets and rows as isa-l wants them. */
-static uint8_t *tables(void)
+/* The factors of all packets and rows as isa-l wants them; made before there are threads. */
+static uint8_t factors[32 * PARITY_GROUP * PARITY_ROWS];
+
+__attribute__((constructor)) static void make_factors(void)
 {
-	static uint8_t t[32 * PARITY_GROUP * PARITY_ROWS];
 	uint8_t a[PARITY_ROWS * PARITY_GROUP];
 
-	if (t[0] || t[1])
-		return t;
 	for (uint32_t row = 0; row < PARITY_ROWS; row++)
 		for (uint32_t i = 0; i < PARITY_GROUP; i++)
 			a[row * PARITY_GROUP + i] = parity_factor(i, row);
-	ec_init_tables(PARITY_GROUP, PARITY_ROWS, a, t);
-	return t;
+	ec_init_tables(PARITY_GROUP, PARITY_ROWS, a, factors);
 }
 
 uint64_t parity_proof(const struct lane *l, const struct frame *f)
@@ -88,7 +86,7 @@ bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uin
 	memcpy(what + PARITY_FIELDS, data + f.ext, f.icrc - f.ext);
 	memset(what + n, 0, whole - n);
 	ec_encode_data_update((int)whole, PARITY_GROUP, PARITY_ROWS, (int)(f.psn % PARITY_GROUP),
-			      tables(), what, sums);
+			      factors, what, sums);
 	p->members |= 1u << f.psn % PARITY_GROUP;
 	p->len = MAX(p->len, n);
 	p->proof ^= parity_proof(l, &f);
