@@ -12,8 +12,8 @@
 # Programs write TAP (cmocka is told to): "ok ...", "ok ... # SKIP ...", "not ok ...". One that ends badly
 # without a failed test in its report, or reports nothing at all, counts as one that failed.
 #
-#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz vm netns, and netns/NAME; all but the last
-#	                           without an argument
+#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz vm netns, and netns/NAME, scenario/NAME; all but
+#	                           the last two without an argument
 #
 # B names the build directory. What each program wrote is in $B/check/. TIMES=n multiplies every time limit, for
 # builds with sanitizers (SANITIZED=yes); a report of theirs, whichever process made it, counts as a failed test.
@@ -136,12 +136,12 @@ gather()
 	rm -f "$out"/*.counts
 }
 
-# All programs $B/tests/PART/test_*, SECONDS at most for each
-cmocka() # QUEUE PART SECONDS
+# All programs $B/tests/PART/test_*, or the one named, SECONDS at most for each
+cmocka() # QUEUE PART SECONDS [NAME]
 {
 	local t src
 
-	for src in tests/"$2"/test_*.c; do
+	for src in tests/"$2"/${4:-test_*}.c; do
 		t=$(basename "$src" .c)
 		"$1" "$2/$t" "$3" env CMOCKA_MESSAGE_OUTPUT=TAP "$B/tests/$2/$t"
 	done
@@ -230,6 +230,7 @@ for part in $parts; do
 		fi
 		;;
 	netns/*) netns "${part#netns/}" ;;
+	scenario/*) cmocka job scenario 600 "${part#scenario/}" ;;
 	*)
 		echo "run.sh: unknown part '$part'; there are lint, unit, scenario, bpf, fuzz, vm, netns" >&2
 		exit 2
