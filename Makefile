@@ -15,6 +15,7 @@
 # make bench      cost per packet, memory
 # make pictures   the README's, drawn from doc/pictures/bench-wan.txt; pictures-new: make bench-wan into that file first
 # make bench-scale  what many connections cost each other
+# make bench-shards  what two engines in two threads do, against one (QUICK=1: are all packets right?)
 # make bench-wan, bench-link: goodput over distance and loss; links that are shared, lanes that begin (QUICK=1, CELL=NAME)
 # make bench-real  throughput of real daemons on real clocks, against bare hosts and plain forwarders (root, 6 minutes)
 # make bench-learn  queue pairs in step from PSN 0: how soon they are learned, and whether rightly (QUICK=1)
@@ -229,6 +230,7 @@ check-tsan: deps
 	$(Q)$(MAKE) $(JOBS) lab
 	$(Q)$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread OPT='-O1 -g' all tests
 	$(Q)B=$(B)/tsan LAB_BIN=$(B)/lab TIMES=10 SANITIZED=yes setarch -R tests/run.sh unit scenario/test_threads netns/test_pair
+	$(Q)TSAN_OPTIONS=suppressions=tests/tsan.supp setarch -R $(B)/tsan/tests/bench/bench_shards --quick
 
 # Daemons killed, handed over and upgraded at random while hosts are at work (root). EVENTS: so many in all.
 .PHONY: survive
@@ -253,7 +255,7 @@ attack: deps
 	$(Q)B=$(B) tests/attack/run.sh $(ATTACK)
 
 bench: $(BENCH_BIN)
-	$(Q)for t in $(filter-out $(BENCH_SCALE_BIN),$(BENCH_BIN)); do $$t || exit 1; done
+	$(Q)for t in $(filter-out $(BENCH_SCALE_BIN) $(BENCH_SHARDS_BIN),$(BENCH_BIN)); do $$t || exit 1; done
 
 prefix ?= /usr
 sbindir ?= $(prefix)/sbin
