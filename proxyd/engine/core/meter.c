@@ -89,12 +89,11 @@ bool link_lossy(const struct engine *e, const struct lane *l)
 double link_loss(const struct engine *e, const struct lane *l)
 {
 	const struct wan_link *k = &e->link[l->peer];
-	double loss;
+	double told = (double)k->lost / (double)(k->sent - k->lost_sent + k->lost);
+	/* what parity repairs is not told as lost, but METERs count what comes */
+	double loss = MAX(k->rate.noise, told);
 
-	if (!link_lossy(e, l))
-		return 0;
-	loss = (double)k->lost / (double)(k->sent - k->lost_sent + k->lost);
-	return loss <= NOISE_MOST ? loss : 0;
+	return link_lossy(e, l) && loss <= NOISE_MOST ? loss : 0;
 }
 
 void meter_got(struct engine *e, const struct frame *f)
