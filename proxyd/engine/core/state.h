@@ -212,7 +212,7 @@ struct seal_tags {
 	uint64_t key, two, hash;
 };
 
-/** struct engine_cache - what can be computed anew, or done without. A crash may leave it half
+/** struct engine_cache - data that can be computed again, or lost. A crash may leave it half
  * written, so a process that adopts the engine clears it. */
 struct engine_cache {
 	struct seal_tags tags[SEAL_TAGS];

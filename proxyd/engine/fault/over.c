@@ -17,7 +17,7 @@
  * answers to what it has asked another queue pair, and none to a probe: there a round will do.
  * Then the lane ends. Where the numbers of the two ends differ what passed would mean another
  * request to the responder, so it ends only when more rounds were refused than any requester
- * repeats itself: whoever asks on ignores the refusals because they are not for it. As long as
+ * repeats its request: one that still asks has not taken the refusals for its own. As long as
  * another queue pair is heard under the number, a new round follows.
  *
  * One whose QP was seen to fail, or to be gone, and of which nothing was heard for BROKEN_NS since,

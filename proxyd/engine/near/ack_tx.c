@@ -314,7 +314,7 @@ static void refused(struct engine *e, struct flow *fl)
 
 /* Nobody has read for a while what the requester sent, nor need it have what it was told last. Amid
  * a message it has more to send, so it is asked to go back without waiting for its timer. At the
- * end of one that is not known, and a NAK of a PSN that it never sent might disturb it; so the
+ * end of a message we cannot know, and a NAK of a PSN that it never sent might do harm; so the
  * latest ACK is repeated. But not where a request from far away was the latest to come: the number
  * may have a new owner (incarnation.c), and soft-RoCE takes an ACK with a PSN beyond what it has
  * sent as an ACK of all that it has sent. */
