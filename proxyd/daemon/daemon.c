@@ -338,7 +338,7 @@ void daemon_on_datagrams(void *ctx, int fd)
  * WAN it is always made, as these may need what a datagram explains. */
 static bool look_for_datagrams(struct daemon *d)
 {
-	if (d->now < d->look_at && !afxdp_waits(d->port, STEER_WAN))
+	if (d->now < d->look_at && !afxdp_waits(d->port, 0, STEER_WAN))
 		return false;
 	d->look_at = d->now + LOOK_NS;
 	return true;
@@ -347,7 +347,7 @@ static bool look_for_datagrams(struct daemon *d)
 /* Whether frames wait to be read. Later ones wake the loop. */
 static bool unread(const struct daemon *d)
 {
-	return afxdp_waits(d->port, STEER_LAN) || afxdp_waits(d->port, STEER_WAN);
+	return afxdp_waits(d->port, 0, STEER_LAN) || afxdp_waits(d->port, 0, STEER_WAN);
 }
 
 static void on_old(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
@@ -363,7 +363,7 @@ static void drop_old(struct daemon *d)
 	unsigned int n = 0, some = 1;
 
 	for (int i = 0; i < LAST_ROUNDS && some; i++)
-		n += some = afxdp_rx(d->port, RX_BUDGET, on_old, d);
+		n += some = afxdp_rx(d->port, 0, RX_BUDGET, on_old, d);
 	if (n)
 		log_line(LOG_NOTICE,
 			 "this process stood still: %u frames that waited meanwhile are dropped",
@@ -383,11 +383,11 @@ static uint64_t one_round(struct daemon *d)
 		drop_old(d); /* the heartbeat of housekeeping has new ones come */
 	if (d->now >= d->next_house)
 		housekeeping(d);
-	afxdp_soon(d->port, on_soon, d);
+	afxdp_soon(d->port, 0, on_soon, d);
 	/* datagrams first: an OPEN must not be read after the frames that it explains */
 	if (d->session && look_for_datagrams(d))
 		more = read_datagrams(d) == PEER_BUDGET;
-	moved = afxdp_rx(d->port, RX_BUDGET, on_frame, d);
+	moved = afxdp_rx(d->port, 0, RX_BUDGET, on_frame, d);
 	d->frames += moved;
 	/* its events for the engine belong to this batch */
 	if (d->session && d->now >= session_deadline(d->session))
@@ -399,7 +399,7 @@ static uint64_t one_round(struct daemon *d)
 	if (d->opened)
 		session_flush(d->session);
 	d->opened = false;
-	waiting = afxdp_flush(d->port);
+	waiting = afxdp_flush(d->port, 0);
 	if (d->session) {
 		session_flush(d->session);
 		waiting |= peer_socket_flush(d->sock);
@@ -476,9 +476,9 @@ void daemon_last_frames(struct daemon *d)
 	afxdp_heartbeat(d->port, 0);
 	for (int i = 0; i < LAST_ROUNDS; i++) {
 		d->now = loop_now();
-		n = afxdp_rx(d->port, RX_BUDGET, on_frame, d);
+		n = afxdp_rx(d->port, 0, RX_BUDGET, on_frame, d);
 		engine_tick(d->engine, d->now);
-		(void)afxdp_flush(d->port);
+		(void)afxdp_flush(d->port, 0);
 		if (!n)
 			return;
 	}

@@ -33,7 +33,7 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 		   uint32_t seal)
 {
 	struct daemon *d = ctx;
-	int rc = d->port ? afxdp_tx(d->port, (enum steer_side)port, data, len, seal) : -EAGAIN;
+	int rc = d->port ? afxdp_tx(d->port, 0, (enum steer_side)port, data, len, seal) : -EAGAIN;
 
 	if (!rc && capture_on(&d->capture))
 		capture_frame(&d->capture, port, false, data, len, seal);

@@ -478,7 +478,7 @@ void daemon_last_words(struct daemon *d)
 		(void)peer_socket_flush(d->sock);
 	}
 	if (d->port)
-		(void)afxdp_flush(d->port);
+		(void)afxdp_flush(d->port, 0);
 }
 
 static void frames_path(const struct daemon *d, char path[STATE_PATH])

@@ -7,8 +7,12 @@
  * A side has one port or several. All are received from. By which of several a frame leaves is
  * decided for each frame (afxdp_fdb.c): by that which its destination is behind, and has a carrier.
  *
- * A port transmits through the socket of its queue 0 alone: one thread sends, and packets of one
- * flow must keep their order.
+ * As many threads as there are parts receive and send at the same time. A part has of each port the
+ * receive queues whose number it has, modulo the parts, and transmits through the socket of one
+ * queue alone, that with its own number: packets of one flow, which one thread sends, must keep
+ * their order. Parts share nothing that one of them writes, so there is no lock; what they do share
+ * changes only while none of their threads is in a call. Which member a frame leaves by is learned
+ * from frames of all of them: ports with several members have one part.
  *
  * Frames above one chunk: since Linux 6.6 (XDP_USE_SG) a frame may occupy several descriptors, all
  * but the last marked XDP_PKT_CONTD. Received ones are joined in a buffer of the socket before they
@@ -332,7 +336,8 @@ void afxdp_close(struct afxdp *x)
 	}
 	steer_pins_close(&x->pins);
 	steer_headers_close(&x->pins);
-	afxdp_flush(x);
+	for (unsigned int k = 0; k < x->parts; k++)
+		afxdp_flush(x, k);
 	sockets_close(x);
 	port_each (x, p)
 		netif_close(&x->port[p].nif);
@@ -402,6 +407,11 @@ int afxdp_refused(const struct afxdp *x, unsigned int port)
 int afxdp_native_error(const struct afxdp *x, unsigned int port)
 {
 	return x->prog.native_error[port];
+}
+
+unsigned int afxdp_parts(const struct afxdp *x)
+{
+	return x->parts;
 }
 
 uint32_t afxdp_max_frame(const struct afxdp *x)
@@ -479,9 +489,13 @@ void afxdp_carrier(struct afxdp *x)
 		struct port *port = &x->port[p];
 		bool avoid = port->carrier < best[port->side];
 
-		if (avoid && !port->avoid && port->umem)
-			tx_drop(port);
-		port->waiting |= port->avoid && !avoid; /* for what was dropped */
+		for (unsigned int k = 0; port->umem && k < x->parts; k++) {
+			struct txq *t = &port->tx[k];
+
+			if (avoid && !port->avoid)
+				tx_drop(t, port->zero_copy);
+			t->waiting |= port->avoid && !avoid; /* for what was dropped */
+		}
 		port->avoid = avoid;
 	}
 }
@@ -493,9 +507,14 @@ bool afxdp_members(const struct afxdp *x)
 
 uint32_t afxdp_longest(struct afxdp *x, enum steer_side side)
 {
-	uint32_t longest = x->longest[side];
+	uint32_t longest = 0;
 
-	x->longest[side] = 0;
+	for (unsigned int k = 0; k < x->parts; k++) {
+		uint32_t *l = &x->part[k].longest[side];
+
+		longest = *l > longest ? *l : longest;
+		*l = 0;
+	}
 	return longest;
 }
 
@@ -537,9 +556,20 @@ uint64_t afxdp_overrun(const struct afxdp *x, enum steer_side side)
 	return n.rx_dropped;
 }
 
+static void add(struct afxdp_counts *out, const struct afxdp_counts *n)
+{
+	const uint64_t *from = (const uint64_t *)n;
+	uint64_t *to = (uint64_t *)out;
+
+	for (size_t i = 0; i < sizeof(*n) / sizeof(*to); i++)
+		to[i] += from[i];
+}
+
 void afxdp_port_counts(const struct afxdp *x, unsigned int port, struct afxdp_counts *out)
 {
-	*out = x->port[port].n;
+	memset(out, 0, sizeof(*out));
+	for (unsigned int k = 0; x->port[port].tx && k < x->parts; k++)
+		add(out, &x->port[port].tx[k].n);
 	steer_prog_counters(&x->prog, port, out->steer);
 	kernel_counts(&x->port[port], out);
 }
@@ -547,16 +577,13 @@ void afxdp_port_counts(const struct afxdp *x, unsigned int port, struct afxdp_co
 void afxdp_side_counts(const struct afxdp *x, enum steer_side side, struct afxdp_counts *out)
 {
 	struct afxdp_counts n;
-	const uint64_t *from = (const uint64_t *)&n;
-	uint64_t *to = (uint64_t *)out;
 
 	memset(out, 0, sizeof(*out));
 	port_each (x, p) {
 		if (x->port[p].side != side)
 			continue;
 		afxdp_port_counts(x, p, &n);
-		for (size_t i = 0; i < sizeof(n) / sizeof(*to); i++)
-			to[i] += from[i];
+		add(out, &n);
 	}
 }
 
@@ -578,6 +605,7 @@ uint64_t afxdp_bad_chunks(const struct afxdp *x)
 	uint64_t n = 0;
 
 	port_each (x, p)
-		n += x->port[p].n.rx_bad_chunk + x->port[p].n.tx_bad_chunk;
+		for (unsigned int k = 0; k < x->parts; k++)
+			n += x->port[p].tx[k].n.rx_bad_chunk + x->port[p].tx[k].n.tx_bad_chunk;
 	return n;
 }

@@ -7,6 +7,12 @@
  * A side, LAN or WAN, has one port or several (members): those of one bond, or to two switches or
  * routers. Ports are numbered as in steer.h (STEER_PORT()). Frames are received from all of them;
  * by which one a frame leaves is decided here (afxdp_fdb.c).
+ *
+ * Several threads can use it at the same time, without locks, each a part of its own (afxdp_parts()):
+ * afxdp_rx(), afxdp_tx(), afxdp_flush(), afxdp_room(), afxdp_waits() and afxdp_soon() of one part
+ * may be called by one thread while others call those of other parts, and afxdp_heartbeat() by any
+ * one. All other functions need that no other thread is in a call, but those which tell what
+ * afxdp_open() has chosen.
  */
 #ifndef LONGHAUL_PORT_AFXDP_H
 #define LONGHAUL_PORT_AFXDP_H
@@ -61,6 +67,7 @@ struct afxdp_prefix {
  *             there is taken over. NULL: neither
  * @max_held:  connections that can be held at once (AFXDP_FRAMES when 0)
  * @vlan_strip: a former port turned VLAN stripping off there, and did not come to restore it
+ * @parts:     how many threads are to use the port at the same time, 0: one; see afxdp_parts()
  *
  * A packet is taken when one rule has its near prefix, its far prefix and its VLAN. ::/0 covers
  * IPv4 as well.
@@ -80,6 +87,7 @@ struct afxdp_config {
 	const char *pins;
 	uint32_t max_held;
 	bool vlan_strip[STEER_PORTS];
+	unsigned int parts;
 };
 
 /* Longest frame that one receive chunk holds: 4 KiB less the headroom that the kernel keeps. */
@@ -139,16 +147,26 @@ int afxdp_rules(struct afxdp *x, const struct afxdp_prefix *near, size_t nnear,
 /** afxdp_fds - file descriptors to poll for reading; returns how many (at most @max). */
 int afxdp_fds(const struct afxdp *x, int *fds, int max);
 
-/** afxdp_soon - whom to tell of frames before they come. */
-void afxdp_soon(struct afxdp *x, port_soon_fn fn, void *ctx);
+/**
+ * afxdp_parts - how many parts there are, numbered from 0 on: the least of what was asked for, and
+ * of the receive and of the transmit queues of each port; less if the memory does not suffice for
+ * so many; one where a side has several members. A part has of each port the receive queues whose
+ * number it has, modulo the number of parts, and a transmit share by the queue with its own number.
+ */
+unsigned int afxdp_parts(const struct afxdp *x);
 
-/** afxdp_rx - hand over up to @budget frames per socket; returns how many. Never blocks. */
-unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx);
+/** afxdp_soon - whom to tell of frames of a part before they come. */
+void afxdp_soon(struct afxdp *x, unsigned int part, port_soon_fn fn, void *ctx);
 
-/** afxdp_waits - whether frames wait in the receive rings of that side. */
-bool afxdp_waits(const struct afxdp *x, enum steer_side side);
+/** afxdp_rx - hand over up to @budget frames per socket of the part; returns how many. Never
+ * blocks. */
+unsigned int afxdp_rx(struct afxdp *x, unsigned int part, unsigned int budget, port_rx_fn fn,
+		      void *ctx);
 
-/** afxdp_unread - bytes of the frames that wait there. */
+/** afxdp_waits - whether frames wait in the part's receive rings of that side. */
+bool afxdp_waits(const struct afxdp *x, unsigned int part, enum steer_side side);
+
+/** afxdp_unread - bytes of the frames that wait in the receive rings of that side, of all parts. */
 uint64_t afxdp_unread(const struct afxdp *x, enum steer_side side);
 
 /** afxdp_wan_read - bytes that afxdp_rx() has handed over of the WAN side, so far. */
@@ -164,21 +182,21 @@ uint64_t afxdp_overrun(const struct afxdp *x, enum steer_side side);
  * -EMSGSIZE, -EINVAL when it can never be sent (longer than the kernel takes, shorter than its
  * header).
  */
-int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len,
-	     uint32_t seal);
+int afxdp_tx(struct afxdp *x, unsigned int part, enum steer_side side, const uint8_t *data,
+	     uint32_t len, uint32_t seal);
 
 /**
  * afxdp_room - how many frames of up to 4 KiB afxdp_tx() has room for now; longer ones count twice.
  * Only afxdp_flush() makes more.
  */
-uint32_t afxdp_room(struct afxdp *x, enum steer_side side);
+uint32_t afxdp_room(struct afxdp *x, unsigned int part, enum steer_side side);
 
 /**
- * afxdp_flush - kick the kernel for what is queued, reap completions. Call once per batch. Returns
- * true while frames wait in a ring for the kernel (call again soon; while an interface is down they
- * stay).
+ * afxdp_flush - kick the kernel for what the part has queued, reap completions. Call once per
+ * batch. Returns true while frames of it wait in a ring for the kernel (call again soon; while an
+ * interface is down they stay).
  */
-bool afxdp_flush(struct afxdp *x);
+bool afxdp_flush(struct afxdp *x, unsigned int part);
 
 /** afxdp_heartbeat - tell the program that the daemon is alive at CLOCK_MONOTONIC @now_ns. */
 void afxdp_heartbeat(struct afxdp *x, uint64_t now_ns);
@@ -241,8 +259,8 @@ const char *afxdp_pins(const struct afxdp *x);
  *  0          they do
  *  -ENETDOWN  one is down or has no carrier
  *  -ENODEV    one was removed or renamed, and its sockets are dead: close
- *  -ESTALE    one has more or fewer receive queues, so that some are not read; or one that was
- *             left out is up: open again
+ *  -ESTALE    one has more or fewer receive queues, so that some are not read, or fewer transmit
+ *             queues than parts; or one that was left out is up: open again
  * @port: which one it is
  */
 int afxdp_check(const struct afxdp *x, unsigned int *port);

@@ -54,10 +54,10 @@ static void make_huge(uint8_t *area, size_t len)
 			return;
 }
 
-/* As large as @len; the rest of its length says how many parts it is cut into. */
-static bool file_ready(int fd, bool make, size_t len, uint32_t parts, bool *fresh)
+/* As large as @len; the rest of its length says how it is cut. */
+static bool file_ready(int fd, bool make, size_t len, uint32_t layout, bool *fresh)
 {
-	off_t want = (off_t)(len + (size_t)parts * AFXDP_CHUNK);
+	off_t want = (off_t)(len + (size_t)layout * AFXDP_CHUNK);
 	struct stat st;
 
 	if (fstat(fd, &st))
@@ -88,12 +88,12 @@ static uint8_t *room_for(size_t len)
 	return all + before;
 }
 
-static uint8_t *map_file(int fd, bool make, size_t len, uint32_t parts)
+static uint8_t *map_file(int fd, bool make, size_t len, uint32_t layout)
 {
 	uint8_t *area;
 	bool fresh;
 
-	if (!file_ready(fd, make, len, parts, &fresh))
+	if (!file_ready(fd, make, len, layout, &fresh))
 		return NULL;
 	area = room_for(len);
 	if (!area)
@@ -107,9 +107,9 @@ static uint8_t *map_file(int fd, bool make, size_t len, uint32_t parts)
 	return area;
 }
 
-uint8_t *area_map(int fd, bool make, size_t len, uint32_t parts)
+uint8_t *area_map(int fd, bool make, size_t len, uint32_t layout)
 {
-	uint8_t *area = fd ? map_file(fd, make, len, parts) : NULL;
+	uint8_t *area = fd ? map_file(fd, make, len, layout) : NULL;
 
 	if (area)
 		return area;

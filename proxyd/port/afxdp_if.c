@@ -52,8 +52,8 @@ static int if_ethtool(const char *name, void *cmd)
 	return if_ioctl(name, SIOCETHTOOL, &ifr);
 }
 
-/* Drivers without "channels" (tap, for one) show their queues in sysfs. */
-static unsigned int sysfs_queues(const char *name)
+/* Drivers without "channels" (tap, for one) show their queues in sysfs. @kind: "rx-" or "tx-" */
+static unsigned int sysfs_queues(const char *name, const char *kind)
 {
 	unsigned int n = 0;
 	char path[64];
@@ -65,26 +65,29 @@ static unsigned int sysfs_queues(const char *name)
 	if (!d)
 		return 1;
 	while ((e = readdir(d)))
-		n += strncmp(e->d_name, "rx-", 3) == 0;
+		n += strncmp(e->d_name, kind, 3) == 0;
 	closedir(d);
 	return n ? n : 1;
 }
 
-/* Receive queues of a driver that has a notion of channels, 0: it has none. */
-static unsigned int rx_channels(const char *name)
+/* Receive and transmit queues of a driver that has a notion of channels. */
+static bool channels(const char *name, unsigned int *rx, unsigned int *tx)
 {
 	struct ethtool_channels ch = {.cmd = ETHTOOL_GCHANNELS};
 
 	if (if_ethtool(name, &ch) < 0)
-		return 0;
-	return ch.rx_count + ch.combined_count ? ch.rx_count + ch.combined_count : 1;
+		return false;
+	*rx = ch.rx_count + ch.combined_count ? ch.rx_count + ch.combined_count : 1;
+	*tx = ch.tx_count + ch.combined_count ? ch.tx_count + ch.combined_count : 1;
+	return true;
 }
 
-static unsigned int rx_queues(const char *name)
+static void count_queues(struct netif *nif)
 {
-	unsigned int n = rx_channels(name);
-
-	return n ? n : sysfs_queues(name);
+	if (channels(nif->name, &nif->queues, &nif->tx_queues))
+		return;
+	nif->queues = sysfs_queues(nif->name, "rx-");
+	nif->tx_queues = sysfs_queues(nif->name, "tx-");
 }
 
 static void driver_of(const char *name, char *buf, size_t len)
@@ -139,7 +142,7 @@ int netif_open(struct netif *nif, const char *name, char *err, size_t errlen)
 	nif->mtu = (unsigned int)ifr.ifr_mtu;
 	driver_of(name, nif->driver, sizeof(nif->driver));
 
-	nif->queues = rx_queues(name);
+	count_queues(nif);
 	if (nif->queues > STEER_QUEUES)
 		return port_fail(err, errlen, -E2BIG,
 				 "%s has %u receive queues, more than the %d that can be served: "
@@ -184,12 +187,11 @@ int netif_check(const struct netif *nif)
 {
 	const short serves = IFF_UP | IFF_RUNNING; /* the latter: something is at its other end */
 	struct ifreq ifr = {0};
-	unsigned int queues;
+	unsigned int rx, tx;
 
 	if (if_nametoindex(nif->name) != nif->index)
 		return -ENODEV;
-	queues = rx_channels(nif->name);
-	if (queues && queues != nif->queues)
+	if (channels(nif->name, &rx, &tx) && (rx != nif->queues || tx < nif->tx_used))
 		return -ESTALE;
 	if (if_ioctl(nif->name, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & serves) != serves)
 		return -ENETDOWN;

@@ -24,7 +24,7 @@
 /**
  * struct netif
  * @driver:    its name, "" when it does not tell
- * @queues:    receive queues in use
+ * @queues:    receive queues in use; @tx_queues: transmit queues there are, @tx_used: of those
  * @index:     0: there is no such port
  * @vlan_strip: the NIC stripped VLAN tags, and we, or a port before this one, turned that off
  */
@@ -33,6 +33,7 @@ struct netif {
 	unsigned int index;
 	unsigned int mtu;
 	unsigned int queues;
+	unsigned int tx_queues, tx_used;
 	bool vlan_strip;
 };
 
@@ -49,7 +50,8 @@ unsigned int netif_mtu(const struct netif *nif);
 bool netif_is_up(const char *name);
 
 /** netif_check - 0, -ENETDOWN when it is down or has no carrier, -ENODEV when the name means
- *  nothing or another interface now, -ESTALE when it has another number of receive queues. */
+ *  nothing or another interface now, -ESTALE when it has another number of receive queues, or less
+ *  transmit queues than are used. */
 int netif_check(const struct netif *nif);
 
 /* afxdp_prog.c: the XDP program */
@@ -245,8 +247,22 @@ enum chunk_owner {
 	CHUNK_KERNEL, /* from the fill ring on until we see it in the receive ring */
 };
 
+/* What two threads write often is never in one line of the cache. */
+#define PORT_LINE 64u
+
+/**
+ * struct part - what a part has besides its share of each port. Written by its thread alone.
+ * @longest: [side] -> see afxdp_longest()
+ */
+struct part {
+	_Alignas(PORT_LINE) uint32_t longest[STEER_SIDES];
+	port_soon_fn soon;
+	void *soon_ctx;
+};
+
 /**
  * struct rxq - one socket.
+ * @part:    whose it is; @n: that part's counters of the port
  * @first:   number of its first receive chunk in the port's UMEM; @nchunks: how many it owns
  * @owner:   [chunk] -> enum chunk_owner, counted from @first, as in @back
  * @back:    chunks of ours to be given to the kernel, all that are CHUNK_OURS once a batch is read
@@ -255,7 +271,9 @@ enum chunk_owner {
  * @skip:    the unfinished frame is not to be handed over
  */
 struct rxq {
-	struct xsk_socket *xsk;
+	_Alignas(PORT_LINE) struct xsk_socket *xsk;
+	struct part *part;
+	struct afxdp_counts *n;
 	struct xsk_ring_cons rx, comp;
 	struct xsk_ring_prod fill;
 	uint8_t *owner;
@@ -267,6 +285,29 @@ struct rxq {
 	uint8_t join[FRAME_MAX];
 };
 
+/**
+ * struct txq - what a part has of a port besides receive queues: its share to transmit by, and its
+ * counters of the port, those of received frames among them.
+ * @ring:    transmit ring, of the socket @q of the queue with the part's number, whose completion
+ *           ring belongs to it
+ * @base:    UMEM address of the first transmit chunk
+ * @free:    stack of transmit chunks at hand, as indices from @base
+ * @busy:    [chunk] -> the kernel has it
+ * @queued:  descriptors written and not shown to the kernel yet
+ * @waiting: the kernel may not have sent all that it was shown
+ */
+struct txq {
+	_Alignas(PORT_LINE) struct xsk_ring_prod ring;
+	struct rxq *q;
+	uint64_t base;
+	uint32_t *free;
+	uint8_t *busy;
+	uint32_t nfree, nchunks;
+	uint32_t queued;
+	bool waiting;
+	struct afxdp_counts n;
+};
+
 /* The better ones last. */
 enum port_carrier {
 	CARRIER_NONE,
@@ -275,19 +316,14 @@ enum port_carrier {
 };
 
 /**
- * struct port - one interface.
+ * struct port - one interface. Nothing of it changes while the threads of parts are in calls.
  * @carrier: see there; @avoid: another port of its side has a better one (afxdp_carrier())
  * @bridge:  interface index of the kernel's bridge above it, 0: none; @bridge_port: of what that
  *           bridge has as its port: the interface itself, or the bond that it belongs to
  * @area:    its part of the packet memory, @area_len bytes, and @umem, what the kernel made of it
  * @zero_copy: the driver reads and writes @area itself; @refused: errno of such an attempt, else 0
- * @max_tx:  longest frame that its socket takes
- * @tx:      transmit ring, of queue 0's socket
- * @base:    UMEM address of the first transmit chunk
- * @free:    stack of transmit chunks at hand, as indices from @base
- * @busy:    [chunk] -> the kernel has it
- * @queued:  descriptors written and not shown to the kernel yet
- * @waiting: the kernel may not have sent all that it was shown
+ * @max_tx:  longest frame that its sockets take
+ * @q:       [queue], @tx: [part]
  */
 struct port {
 	struct netif nif;
@@ -303,14 +339,7 @@ struct port {
 	bool zero_copy;
 	int refused;
 	uint32_t max_tx;
-	struct xsk_ring_prod tx;
-	uint64_t base;
-	uint32_t *free;
-	uint8_t *busy;
-	uint32_t nfree, nchunks;
-	uint32_t queued;
-	bool waiting;
-	struct afxdp_counts n;
+	struct txq *tx;
 };
 
 struct fdb;
@@ -319,8 +348,9 @@ struct fdb;
  * struct afxdp
  * @have:    ports that there are, as bits; @absent: left out
  * @members: [side] -> how many ports it has
- * @longest: [side] -> see afxdp_longest()
- * @fdb:     [side] -> which member a MAC address is behind, NULL where there is one member only
+ * @part:    [@parts]
+ * @fdb:     [side] -> which member a MAC address is behind, NULL where there is one member only.
+ *           Frames received and sent change it: where there is one, there is one part
  * @links:   to ask the kernel what the ports belong to, NULL: not asked
  */
 struct afxdp {
@@ -329,15 +359,14 @@ struct afxdp {
 	struct port port[STEER_PORTS];
 	unsigned int have, absent;
 	unsigned int members[STEER_SIDES];
-	uint32_t longest[STEER_SIDES];
+	struct part *part;
+	unsigned int parts;
 	struct fdb *fdb[STEER_SIDES];
 	struct fdb *links;
 	struct steer_prog prog;
 	struct steer_pins pins;
 	uint32_t max_frame;
 	bool multibuffer;
-	port_soon_fn soon;
-	void *soon_ctx;
 };
 
 /** next_port - the first port of @x from number @p on, STEER_PORTS: there is none. */
@@ -376,8 +405,8 @@ bool fdb_alone(struct fdb *f, unsigned int index);
 
 /* afxdp_tx.c */
 
-/** tx_drop - drop what the kernel has not begun to send. */
-void tx_drop(struct port *p);
+/** tx_drop - drop what the kernel has not begun to send. @zero_copy: of its port */
+void tx_drop(struct txq *t, bool zero_copy);
 
 /** sockets_open - cut up the UMEM, open the sockets of all queues, point the program at them. */
 int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen);
@@ -385,11 +414,11 @@ int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 /**
  * area_map - @len bytes for the UMEMs, in the file @fd if that is not 0 and holds them; see
  * afxdp_area.c
- * @make:  it may be made anew
- * @parts: number of the way in which it is cut
+ * @make:   it may be made anew
+ * @layout: number of the way in which it is cut
  * NULL: no memory
  */
-uint8_t *area_map(int fd, bool make, size_t len, uint32_t parts);
+uint8_t *area_map(int fd, bool make, size_t len, uint32_t layout);
 
 /**
  * rxq_give_back - give the kernel what is in @q->back, as far as the fill ring has room. Returns

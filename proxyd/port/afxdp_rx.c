@@ -29,7 +29,7 @@
  * that of the addresses any more, the frame is copied to a buffer of the socket. So is the
  * beginning of a frame when the batch ends within it.
  *
- * No allocation, no lock: one thread owns a port.
+ * No allocation, no lock: one thread owns a part, and with it each queue of that part.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -123,7 +123,7 @@ static bool join(struct port *p, struct rxq *q, const struct xdp_desc *d, bool b
 		q->skip = true;
 	} else if (!q->skip && d->len > sizeof(q->join) - q->joined) {
 		q->skip = true;
-		p->n.rx_too_long++;
+		q->n->rx_too_long++;
 	}
 	if (!q->skip)
 		append(p, q, d);
@@ -131,27 +131,28 @@ static bool join(struct port *p, struct rxq *q, const struct xdp_desc *d, bool b
 	return !q->joining && !q->skip;
 }
 
-void afxdp_soon(struct afxdp *x, port_soon_fn fn, void *ctx)
+void afxdp_soon(struct afxdp *x, unsigned int part, port_soon_fn fn, void *ctx)
 {
-	x->soon = fn;
-	x->soon_ctx = ctx;
+	x->part[part].soon = fn;
+	x->part[part].soon_ctx = ctx;
 }
 
 /* Tell of frame @i of @n that wait from @idx on. */
-static void tell_soon(struct afxdp *x, struct port *p, struct rxq *q, uint32_t idx, uint32_t i,
+static void tell_soon(const struct port *p, const struct rxq *q, uint32_t idx, uint32_t i,
 		      uint32_t n)
 {
+	const struct part *part = q->part;
 	const struct xdp_desc *d;
 
-	if (!x->soon)
+	if (!part->soon)
 		return;
 	if (i >= n) {
-		x->soon(x->soon_ctx, NULL, 0);
+		part->soon(part->soon_ctx, NULL, 0);
 		return;
 	}
 	d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
 	if (d->addr < p->area_len && d->len <= p->area_len - d->addr)
-		x->soon(x->soon_ctx, p->area + d->addr, d->len);
+		part->soon(part->soon_ctx, p->area + d->addr, d->len);
 }
 
 /* Prefetch the frame of descriptor @i of @n: the kernel wrote it on another processor, or so long
@@ -188,7 +189,7 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 	room = xsk_prod_nb_free(&q->fill, budget + waiting);
 	room = room > waiting ? room - waiting : 0;
 	if (room < budget) {
-		p->n.rx_fill_full += room < q->nchunks;
+		q->n->rx_fill_full += room < q->nchunks;
 		budget = room;
 	}
 	n = xsk_ring_cons__peek(&q->rx, budget, &idx);
@@ -197,7 +198,7 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 		return 0;
 	}
 	for (i = 0; i < PORT_SOON && i < n; i++)
-		tell_soon(x, p, q, idx, i, n);
+		tell_soon(p, q, idx, i, n);
 	for (i = 0; i < FETCH_AHEAD; i++)
 		fetch(p, q, idx, i, n);
 	for (i = 0; i < n; i++) {
@@ -206,10 +207,10 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 		uint32_t len = d->len;
 		bool bad = !take(q, d);
 
-		tell_soon(x, p, q, idx, i + PORT_SOON, n);
+		tell_soon(p, q, idx, i + PORT_SOON, n);
 		fetch(p, q, idx, i + FETCH_AHEAD, n);
 		if (bad)
-			p->n.rx_bad_chunk++;
+			q->n->rx_bad_chunk++;
 		if (bad || q->joining || d->options & XDP_PKT_CONTD) {
 			if (!join(p, q, d, bad))
 				continue;
@@ -217,14 +218,14 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 			len = q->joined;
 		}
 		frames++;
-		p->n.rx_bytes += len;
-		if (p->side == STEER_LAN && len > x->longest[STEER_WAN])
-			x->longest[STEER_WAN] = len;
+		q->n->rx_bytes += len;
+		if (p->side == STEER_LAN && len > q->part->longest[STEER_WAN])
+			q->part->longest[STEER_WAN] = len;
 		if (fdb)
 			fdb_learn(fdb, member, data, len);
 		fn(ctx, p->side, data, len);
 	}
-	p->n.rx += frames;
+	q->n->rx += frames;
 	if (q->joining)
 		to_buffer(q);
 	xsk_ring_cons__release(&q->rx, n);
@@ -239,10 +240,12 @@ static uint32_t waiting(const struct xsk_ring_cons *r)
 	return __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - *r->consumer;
 }
 
-bool afxdp_waits(const struct afxdp *x, enum steer_side side)
+bool afxdp_waits(const struct afxdp *x, unsigned int part, enum steer_side side)
 {
 	port_each (x, p) {
-		for (unsigned int i = 0; x->port[p].side == side && i < x->port[p].nq; i++)
+		if (x->port[p].side != side)
+			continue;
+		for (unsigned int i = part; i < x->port[p].nq; i += x->parts)
 			if (waiting(&x->port[p].q[i].rx))
 				return true;
 	}
@@ -273,12 +276,14 @@ uint64_t afxdp_wan_read(const struct afxdp *x)
 {
 	uint64_t n = 0;
 
-	for (unsigned int m = 0; m < STEER_MEMBERS; m++)
-		n += x->port[STEER_PORT(STEER_WAN, m)].n.rx_bytes;
+	port_each (x, p)
+		for (unsigned int k = 0; x->port[p].side == STEER_WAN && k < x->parts; k++)
+			n += x->port[p].tx[k].n.rx_bytes;
 	return n;
 }
 
-unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx)
+unsigned int afxdp_rx(struct afxdp *x, unsigned int part, unsigned int budget, port_rx_fn fn,
+		      void *ctx)
 {
 	unsigned int n = 0;
 
@@ -286,7 +291,7 @@ unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void 
 		if (x->fdb[side])
 			fdb_clock(x->fdb[side]);
 	port_each (x, p)
-		for (unsigned int i = 0; i < x->port[p].nq; i++)
+		for (unsigned int i = part; i < x->port[p].nq; i += x->parts)
 			n += rx_queue(x, &x->port[p], &x->port[p].q[i], budget, fn, ctx);
 	return n;
 }

@@ -4,17 +4,18 @@
  *
  * Theory of operation
  *
- * The packet memory is an array of 4 KiB chunks, a part of it the UMEM of each port: the kernel
+ * The packet memory is an array of 4 KiB chunks, a piece of it the UMEM of each port: the kernel
  * knows one mode only, with copies or without, for all sockets of a UMEM. No two sockets share a
- * chunk. It is cut up once, in afxdp_open(), and a chunk never changes its owner. Of a port's part
- * are
+ * chunk. It is cut up once, in afxdp_open(), and a chunk never changes its owner. Of a port's
+ * piece are
  *
  *	receive		an equal share for each socket, one socket a receive queue
- *	transmit	one share
+ *	transmit	an equal share for each part (struct part), by the socket of the queue that
+ *			has the part's number; the sockets of queues above have no transmit ring
  *
- * and of all ports' parts receive and transmit are a half each.
+ * and of all ports' memory receive and transmit are a half each.
  *
- * So neither direction nor port can starve another, whatever is stuck where. A receive share is as
+ * So neither direction nor port nor part can starve another, whatever is stuck where. A receive share is as
  * large as its receive ring and half as large as its fill ring (afxdp_rx.c says why): there is
  * always room for a chunk, wherever on its way it is. A transmit share is as large as its transmit
  * ring and its completion ring; chunks that are free lie on a stack, so that the one used last,
@@ -41,25 +42,27 @@
 #define XDP_MAX_TX_SKB_BUDGET 9
 #endif
 
-#define RING_MIN    64u
-#define RING_MAX    32768u
-#define BUSY_MS	    1000 /* how long to wait for a queue that another socket holds */
-#define TAGS	    8	 /* bytes of two VLAN tags, which no MTU counts */
-/* Layouts of this and former versions differ (area_map()). */
-#define CUT_BY_PORT (1u << 16)
+#define RING_MIN       64u
+#define RING_MAX       32768u
+#define BUSY_MS	       1000 /* how long to wait for a queue that another socket holds */
+#define TAGS	       8    /* bytes of two VLAN tags, which no MTU counts */
+/* Layouts of this and former versions differ (area_map()), as do those for more parts than one. No
+ * number of chunks is as large as the latter. */
+#define CUT_BY_PORT    (1u << 16)
+#define CUT_FOR(parts) (((parts)-1) << 20)
 
 static uint32_t pow2_floor(uint32_t v)
 {
 	return v ? 1u << (31 - __builtin_clz(v)) : 0;
 }
 
-/* Room for all of the port's chunks on their way. 0, or -1 and errno. */
-static int tx_limits(int fd, const struct port *p)
+/* Room for all of the share's chunks on their way. 0, or -1 and errno. */
+static int tx_limits(int fd, const struct txq *t)
 {
-	int budget = (int)p->nchunks;
+	int budget = (int)t->nchunks;
 	/* Every frame in flight is charged to the socket with its bookkeeping; the default limit is
 	 * about 40 long frames. */
-	int sndbuf = (int)(p->nchunks * 2 * AFXDP_CHUNK);
+	int sndbuf = (int)(t->nchunks * 2 * AFXDP_CHUNK);
 
 	/* How many frames one call sends. Older kernels do not know it, and need more calls. */
 	(void)setsockopt(fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
@@ -70,9 +73,10 @@ static int tx_limits(int fd, const struct port *p)
 static int open_queue(struct port *p, unsigned int queue, uint16_t flags, char *err, size_t errlen)
 {
 	struct rxq *q = &p->q[queue];
+	struct txq *t = queue < p->nif.tx_used ? &p->tx[queue] : NULL;
 	const struct xsk_socket_config cfg = {
 		.rx_size = q->nchunks,
-		.tx_size = p->nchunks,
+		.tx_size = p->tx[0].nchunks,
 		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
 		.bind_flags = flags,
 	};
@@ -82,7 +86,7 @@ static int open_queue(struct port *p, unsigned int queue, uint16_t flags, char *
 	 * starts anew at once has to wait for its forerunner's. */
 	do {
 		r = xsk_socket__create_shared(&q->xsk, p->nif.name, queue, p->umem, &q->rx,
-					      queue ? NULL : &p->tx, &q->fill, &q->comp, &cfg);
+					      t ? &t->ring : NULL, &q->fill, &q->comp, &cfg);
 	} while (r == -EBUSY && tries-- && usleep(1000) == 0);
 	if (r == -EBUSY)
 		return port_fail(err, errlen, r,
@@ -93,7 +97,7 @@ static int open_queue(struct port *p, unsigned int queue, uint16_t flags, char *
 		return port_fail(err, errlen, r, "no AF_XDP socket on %s queue %u: %s", p->nif.name,
 				 queue, strerror(-r));
 	r = xsk_socket__fd(q->xsk);
-	if (!queue && tx_limits(r, p) < 0)
+	if (t && tx_limits(r, t) < 0)
 		return port_fail(
 			err, errlen, -errno,
 			"no send buffer for the AF_XDP socket on %s (%s): " AFXDP_NEED_CAPS,
@@ -113,7 +117,7 @@ static int open_umem(const struct afxdp *x, struct port *p, char *err, size_t er
 	struct rxq *first = &p->q[0];
 	const struct xsk_umem_config cfg = {
 		.fill_size = 2 * first->nchunks,
-		.comp_size = p->nchunks,
+		.comp_size = p->tx[0].nchunks,
 		.frame_size = AFXDP_CHUNK,
 	};
 	int r = xsk_umem__create(&p->umem, p->area, p->area_len, &first->fill, &first->comp, &cfg);
@@ -199,67 +203,128 @@ static size_t cut_port(struct afxdp *x, struct port *p, uint32_t ring_rx, size_t
 		p->q[queue].nchunks = ring_rx;
 		p->q[queue].first = queue * ring_rx;
 	}
-	p->base = (uint64_t)p->nq * ring_rx * AFXDP_CHUNK;
-	p->area_len = p->base + (size_t)p->nchunks * AFXDP_CHUNK;
+	p->area_len = (size_t)p->nq * ring_rx * AFXDP_CHUNK;
+	for (unsigned int k = 0; k < x->parts; k++) {
+		p->tx[k].base = p->area_len;
+		p->area_len += (size_t)p->tx[k].nchunks * AFXDP_CHUNK;
+	}
 	return at + p->area_len;
 }
 
-static int prepare_port(struct port *p, uint32_t ring_rx, uint32_t ring_tx, char *err,
-			size_t errlen)
+/* What threads write to all the time: in no line of the cache that something else is in. */
+static void *calloc_lines(size_t n, size_t size)
+{
+	size_t len = (n * size + PORT_LINE - 1) / PORT_LINE * PORT_LINE;
+	void *p = aligned_alloc(PORT_LINE, len);
+
+	return p ? memset(p, 0, len) : NULL;
+}
+
+static bool prepare_rx(struct rxq *q, uint32_t ring_rx)
+{
+	q->owner = calloc_lines(ring_rx, sizeof(*q->owner));
+	q->back = calloc_lines(ring_rx, sizeof(*q->back));
+	return q->owner && q->back;
+}
+
+static bool prepare_tx(struct txq *t, uint32_t ring_tx)
+{
+	t->nchunks = ring_tx;
+	t->free = calloc_lines(ring_tx, sizeof(*t->free));
+	t->busy = calloc_lines(ring_tx, sizeof(*t->busy));
+	if (!t->free || !t->busy)
+		return false;
+	for (uint32_t i = 0; i < ring_tx; i++)
+		t->free[t->nfree++] = i;
+	return true;
+}
+
+static int prepare_port(struct afxdp *x, struct port *p, uint32_t ring_rx, uint32_t ring_tx,
+			char *err, size_t errlen)
 {
 	bool ok;
 
 	p->nq = p->nif.queues;
-	p->q = calloc(p->nq, sizeof(*p->q));
-	p->nchunks = ring_tx;
-	p->free = calloc(ring_tx, sizeof(*p->free));
-	p->busy = calloc(ring_tx, 1);
-	ok = p->q && p->free && p->busy;
-	for (unsigned int i = 0; ok && i < p->nq; i++) {
-		p->q[i].owner = calloc(ring_rx, sizeof(*p->q[i].owner));
-		p->q[i].back = calloc(ring_rx, sizeof(*p->q[i].back));
-		ok = p->q[i].owner && p->q[i].back;
+	p->nif.tx_used = x->parts;
+	p->q = calloc_lines(p->nq, sizeof(*p->q));
+	p->tx = p->q ? calloc_lines(x->parts, sizeof(*p->tx)) : NULL;
+	ok = p->tx;
+	for (unsigned int k = 0; ok && k < x->parts; k++) {
+		p->tx[k].q = &p->q[k];
+		ok = prepare_tx(&p->tx[k], ring_tx);
 	}
-	if (!ok)
-		return port_fail(err, errlen, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < ring_tx; i++)
-		p->free[p->nfree++] = i;
+	for (unsigned int i = 0; ok && i < p->nq; i++) {
+		p->q[i].part = &x->part[i % x->parts];
+		p->q[i].n = &p->tx[i % x->parts].n;
+		ok = prepare_rx(&p->q[i], ring_rx);
+	}
+	return ok ? 0 : port_fail(err, errlen, -ENOMEM, "out of memory");
+}
+
+/* How many parts there can be: each has queues of every port, and the socket of one to transmit by;
+ * by which of several members a frame leaves is learned in one place. */
+static unsigned int parts_of(const struct afxdp *x, unsigned int wanted)
+{
+	unsigned int n = wanted && !afxdp_members(x) ? wanted : 1;
+
+	port_each (x, p) {
+		const struct netif *nif = &x->port[p].nif;
+
+		n = nif->queues < n ? nif->queues : n;
+		n = nif->tx_queues < n ? nif->tx_queues : n;
+	}
+	return n;
+}
+
+/* Cut up the packet memory: chunks in each receive and in each transmit share, @nsock sockets. */
+static int cut(struct afxdp *x, const struct afxdp_config *cfg, uint32_t nsock, uint32_t *ring_rx,
+	       uint32_t *ring_tx, char *err, size_t errlen)
+{
+	uint32_t frames = cfg->frames ? cfg->frames : AFXDP_FRAMES;
+	uint32_t nports = (uint32_t)__builtin_popcount(x->have);
+
+	if (!nports || !nsock)
+		return port_fail(err, errlen, -ENODEV, "no interface has a receive queue");
+	if (frames > nports * 2 * RING_MAX)
+		frames = nports * 2 * RING_MAX;
+	*ring_rx = pow2_floor(frames / 2 / nsock);
+	x->parts = parts_of(x, cfg->parts);
+	while (x->parts > 1 && frames / 2 / nports / x->parts < RING_MIN)
+		x->parts--;
+	*ring_tx = pow2_floor(frames / 2 / nports / x->parts);
+	if (*ring_rx < RING_MIN || *ring_tx < RING_MIN)
+		return port_fail(err, errlen, -EINVAL,
+				 "%u frames are too few for %u receive queues: set %u or more",
+				 frames, nsock, nsock * 2 * RING_MIN);
+	x->area_len =
+		((size_t)nsock * *ring_rx + (size_t)nports * x->parts * *ring_tx) * AFXDP_CHUNK;
+	x->area = area_map(cfg->file, cfg->file_new, x->area_len,
+			   nsock | CUT_BY_PORT | CUT_FOR(x->parts));
+	x->part = calloc_lines(x->parts, sizeof(*x->part));
+	if (!x->area || !x->part)
+		return port_fail(err, errlen, -ENOMEM,
+				 "no memory for %zu MiB of packet buffers: set fewer frames",
+				 x->area_len >> 20);
 	return 0;
 }
 
 int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
 {
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
-	uint32_t nports = 0, nsock = 0;
-	uint32_t frames = cfg->frames ? cfg->frames : AFXDP_FRAMES, ring_rx, ring_tx;
+	uint32_t nsock = 0, ring_rx = 0, ring_tx = 0;
 	size_t at = 0;
-	int r = 0;
+	int r;
 
-	port_each (x, p) {
-		nports++;
+	port_each (x, p)
 		nsock += x->port[p].nif.queues;
-	}
-	if (!nports || !nsock)
-		return port_fail(err, errlen, -ENODEV, "no interface has a receive queue");
-	if (frames > nports * 2 * RING_MAX)
-		frames = nports * 2 * RING_MAX;
-	ring_rx = pow2_floor(frames / 2 / nsock);
-	ring_tx = pow2_floor(frames / 2 / nports);
-	if (ring_rx < RING_MIN || ring_tx < RING_MIN)
-		return port_fail(err, errlen, -EINVAL,
-				 "%u frames are too few for %u receive queues: set %u or more",
-				 frames, nsock, nsock * 2 * RING_MIN);
-	x->area_len = ((size_t)nsock * ring_rx + (size_t)nports * ring_tx) * AFXDP_CHUNK;
-	x->area = area_map(cfg->file, cfg->file_new, x->area_len, nsock | CUT_BY_PORT);
-	if (!x->area)
-		return port_fail(err, errlen, -ENOMEM,
-				 "no memory for %zu MiB of packet buffers: set fewer frames",
-				 x->area_len >> 20);
+	r = cut(x, cfg, nsock, &ring_rx, &ring_tx, err, errlen);
+	if (r < 0)
+		return r;
 	/* May be refused: where a UMEM counts against a limit that is too low its creation says
 	 * so. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	port_each (x, p) {
-		r = prepare_port(&x->port[p], ring_rx, ring_tx, err, errlen);
+		r = prepare_port(x, &x->port[p], ring_rx, ring_tx, err, errlen);
 		if (r < 0)
 			return r;
 		at = cut_port(x, &x->port[p], ring_rx, at);
@@ -280,10 +345,14 @@ void sockets_close(struct afxdp *x)
 			free(port->q[i].owner);
 			free(port->q[i].back);
 		}
+		for (unsigned int k = 0; port->tx && k < x->parts; k++) {
+			free(port->tx[k].free);
+			free(port->tx[k].busy);
+		}
 		free(port->q);
-		free(port->free);
-		free(port->busy);
+		free(port->tx);
 	}
+	free(x->part);
 	if (x->area)
 		munmap(x->area, x->area_len);
 }

@@ -12,7 +12,8 @@
  * told; dropped by the kernel or the device when it is their turn (tx_dropped), which nobody can
  * tell the caller any more; or sent.
  *
- * No allocation, no lock: one thread owns a port.
+ * No allocation, no lock: one thread owns a part, and with it that part's transmit share of each
+ * port.
  */
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -28,46 +29,46 @@
 #define NOWHERE (UINT64_MAX - AFXDP_CHUNK + 1)
 
 /* Take back the chunks that the kernel is done with. */
-static void reap(struct port *p)
+static void reap(struct txq *t)
 {
-	struct xsk_ring_cons *comp = &p->q[0].comp;
+	struct xsk_ring_cons *comp = &t->q->comp;
 	uint32_t idx, i, n;
 
-	n = xsk_ring_cons__peek(comp, p->nchunks, &idx);
+	n = xsk_ring_cons__peek(comp, t->nchunks, &idx);
 	for (i = 0; i < n; i++) {
 		uint64_t addr = *xsk_ring_cons__comp_addr(comp, idx + i);
-		uint64_t c = (addr - p->base) / AFXDP_CHUNK;
+		uint64_t c = (addr - t->base) / AFXDP_CHUNK;
 
 		if (addr == NOWHERE) /* some kernels complete what they skip */
 			continue;
-		if (c >= p->nchunks || !p->busy[c]) {
-			p->n.tx_bad_chunk++;
+		if (c >= t->nchunks || !t->busy[c]) {
+			t->n.tx_bad_chunk++;
 			continue;
 		}
-		p->busy[c] = 0;
-		p->free[p->nfree++] = (uint32_t)c;
+		t->busy[c] = 0;
+		t->free[t->nfree++] = (uint32_t)c;
 	}
 	if (n)
 		xsk_ring_cons__release(comp, n);
 }
 
-static uint32_t room(struct port *p)
+static uint32_t room(struct txq *t)
 {
 	uint32_t slots;
 
-	reap(p);
-	slots = xsk_prod_nb_free(&p->tx, p->nchunks);
-	return slots < p->nfree ? slots : p->nfree;
+	reap(t);
+	slots = xsk_prod_nb_free(&t->ring, t->nchunks);
+	return slots < t->nfree ? slots : t->nfree;
 }
 
-uint32_t afxdp_room(struct afxdp *x, enum steer_side side)
+uint32_t afxdp_room(struct afxdp *x, unsigned int part, enum steer_side side)
 {
 	uint32_t least = UINT32_MAX, n;
 
 	port_each (x, p) {
 		if (x->port[p].side != side || x->port[p].avoid)
 			continue;
-		n = room(&x->port[p]);
+		n = room(&x->port[p].tx[part]);
 		least = n < least ? n : least;
 	}
 	return least;
@@ -82,11 +83,13 @@ static void put_seal(uint8_t *at, uint32_t off, uint32_t n, uint32_t len, uint32
 			at[len - 4 + i - off] ^= (uint8_t)seal;
 }
 
-int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len,
-	     uint32_t seal)
+int afxdp_tx(struct afxdp *x, unsigned int part, enum steer_side side, const uint8_t *data,
+	     uint32_t len, uint32_t seal)
 {
 	struct port *p = &x->port[next_port(x, STEER_PORT(side, 0))];
 	uint32_t need = (len + AFXDP_CHUNK - 1) / AFXDP_CHUNK, idx, off = 0;
+	uint32_t *longest = &x->part[part].longest[side];
+	struct txq *t;
 
 	if (len < ETH_HLEN)
 		return -EINVAL;
@@ -94,24 +97,25 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 		p = &x->port[STEER_PORT(side, 0)];
 		p += fdb_member(x->fdb[side], p, data, len);
 	}
+	t = &p->tx[part];
 	if (len > p->max_tx) {
-		p->n.tx_too_long++;
+		t->n.tx_too_long++;
 		return -EMSGSIZE;
 	}
-	if (p->nfree < need)
-		reap(p);
-	if (p->nfree < need || xsk_ring_prod__reserve(&p->tx, need, &idx) != need) {
-		p->n.tx_full++;
+	if (t->nfree < need)
+		reap(t);
+	if (t->nfree < need || xsk_ring_prod__reserve(&t->ring, need, &idx) != need) {
+		t->n.tx_full++;
 		return -EAGAIN;
 	}
 	for (; off < len; off += AFXDP_CHUNK, idx++) {
-		struct xdp_desc *d = xsk_ring_prod__tx_desc(&p->tx, idx);
-		uint32_t c = p->free[--p->nfree], n = len - off;
+		struct xdp_desc *d = xsk_ring_prod__tx_desc(&t->ring, idx);
+		uint32_t c = t->free[--t->nfree], n = len - off;
 
 		if (n > AFXDP_CHUNK)
 			n = AFXDP_CHUNK;
-		p->busy[c] = 1;
-		d->addr = p->base + (uint64_t)c * AFXDP_CHUNK;
+		t->busy[c] = 1;
+		d->addr = t->base + (uint64_t)c * AFXDP_CHUNK;
 		d->len = n;
 		d->options = off + n < len ? XDP_PKT_CONTD : 0;
 		/* hide the bound of a chunk: for it gcc inlines `rep movs`, slower than memcpy() */
@@ -120,23 +124,23 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 		if (seal)
 			put_seal(p->area + d->addr, off, n, len, seal);
 	}
-	p->queued += need;
-	if (side == STEER_LAN && len > x->longest[side])
-		x->longest[side] = len;
-	p->n.tx++;
-	p->n.tx_bytes += len;
+	t->queued += need;
+	if (side == STEER_LAN && len > *longest)
+		*longest = len;
+	t->n.tx++;
+	t->n.tx_bytes += len;
 	return 0;
 }
 
-static uint32_t tx_seen(const struct port *p)
+static uint32_t tx_seen(const struct txq *t)
 {
-	return __atomic_load_n(p->tx.consumer, __ATOMIC_ACQUIRE) +
-	       __atomic_load_n(p->q[0].comp.producer, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(t->ring.consumer, __ATOMIC_ACQUIRE) +
+	       __atomic_load_n(t->q->comp.producer, __ATOMIC_ACQUIRE);
 }
 
-static bool tx_left(const struct port *p)
+static bool tx_left(const struct txq *t)
 {
-	return __atomic_load_n(p->tx.consumer, __ATOMIC_ACQUIRE) != *p->tx.producer;
+	return __atomic_load_n(t->ring.consumer, __ATOMIC_ACQUIRE) != *t->ring.producer;
 }
 
 /*
@@ -145,29 +149,29 @@ static bool tx_left(const struct port *p)
  * device). Which of the two shows in the ring indices, though an older kernel updates them only now
  * and then: hence a few calls on trust. EBUSY means that the device dropped one frame.
  */
-static void kick(struct port *p)
+static void kick(struct txq *t)
 {
-	int fd = xsk_socket__fd(p->q[0].xsk);
-	uint32_t seen = tx_seen(p), left = p->nchunks + TX_CALLS_IDLE;
+	int fd = xsk_socket__fd(t->q->xsk);
+	uint32_t seen = tx_seen(t), left = t->nchunks + TX_CALLS_IDLE;
 	int idle = 0;
 
 	while (left-- && idle < TX_CALLS_IDLE) {
 		if (sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0) {
 			/* all, unless the device has lost its queue */
-			p->waiting = tx_left(p);
+			t->waiting = tx_left(t);
 			return;
 		}
 		if (errno == EBUSY) {
-			p->n.tx_dropped++;
+			t->n.tx_dropped++;
 			continue;
 		}
 		if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
-			p->n.tx_errors++; /* interface down or gone */
+			t->n.tx_errors++; /* interface down or gone */
 			return;
 		}
 		idle++;
-		if (tx_seen(p) != seen) {
-			seen = tx_seen(p);
+		if (tx_seen(t) != seen) {
+			seen = tx_seen(t);
 			idle = 0;
 		}
 	}
@@ -180,57 +184,58 @@ static void kick(struct port *p)
  * only. A frame that it has begun is left to it. A driver without copies reads them at any time: it
  * is left all of them.
  */
-void tx_drop(struct port *p)
+void tx_drop(struct txq *t, bool zero_copy)
 {
 	uint32_t at, end;
 
-	if (p->queued) {
-		xsk_ring_prod__submit(&p->tx, p->queued);
-		p->queued = 0;
-		p->waiting = true;
+	if (t->queued) {
+		xsk_ring_prod__submit(&t->ring, t->queued);
+		t->queued = 0;
+		t->waiting = true;
 	}
-	if (p->zero_copy)
+	if (zero_copy)
 		return;
-	at = __atomic_load_n(p->tx.consumer, __ATOMIC_ACQUIRE);
-	end = *p->tx.producer;
-	while (at != end && xsk_ring_prod__tx_desc(&p->tx, at - 1)->options & XDP_PKT_CONTD)
+	at = __atomic_load_n(t->ring.consumer, __ATOMIC_ACQUIRE);
+	end = *t->ring.producer;
+	while (at != end && xsk_ring_prod__tx_desc(&t->ring, at - 1)->options & XDP_PKT_CONTD)
 		at++;
 	for (; at != end; at++) {
-		struct xdp_desc *d = xsk_ring_prod__tx_desc(&p->tx, at);
-		uint64_t c = (d->addr - p->base) / AFXDP_CHUNK;
+		struct xdp_desc *d = xsk_ring_prod__tx_desc(&t->ring, at);
+		uint64_t c = (d->addr - t->base) / AFXDP_CHUNK;
 
-		if (c >= p->nchunks || !p->busy[c])
+		if (c >= t->nchunks || !t->busy[c])
 			continue;
-		p->busy[c] = 0;
-		p->free[p->nfree++] = (uint32_t)c;
+		t->busy[c] = 0;
+		t->free[t->nfree++] = (uint32_t)c;
 		*d = (struct xdp_desc){.addr = NOWHERE, .len = 1};
 	}
-	p->waiting = false;
+	t->waiting = false;
 }
 
-static bool flush(struct port *p)
+static bool flush(struct txq *t)
 {
-	if (!p->q || !p->q[0].xsk)
+	if (!t->q->xsk)
 		return false; /* afxdp_close() after a failed afxdp_open() */
-	if (p->queued) {
-		xsk_ring_prod__submit(&p->tx, p->queued);
-		p->queued = 0;
-		p->waiting = true;
+	if (t->queued) {
+		xsk_ring_prod__submit(&t->ring, t->queued);
+		t->queued = 0;
+		t->waiting = true;
 	}
-	if (p->waiting && xsk_ring_prod__needs_wakeup(&p->tx))
-		kick(p);
-	else if (p->waiting)
-		p->waiting = tx_left(p);
-	if (p->nfree < p->nchunks)
-		reap(p);
-	return p->waiting;
+	if (t->waiting && xsk_ring_prod__needs_wakeup(&t->ring))
+		kick(t);
+	else if (t->waiting)
+		t->waiting = tx_left(t);
+	if (t->nfree < t->nchunks)
+		reap(t);
+	return t->waiting;
 }
 
-bool afxdp_flush(struct afxdp *x)
+bool afxdp_flush(struct afxdp *x, unsigned int part)
 {
 	bool waiting = false;
 
 	port_each (x, p)
-		waiting |= flush(&x->port[p]);
+		if (x->port[p].tx) /* as above */
+			waiting |= flush(&x->port[p].tx[part]);
 	return waiting;
 }

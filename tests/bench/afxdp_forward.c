@@ -40,7 +40,7 @@ static uint64_t now(void)
 static void forward(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 {
 	/* no room: lost and counted (tx_full), as a plain forwarder does */
-	afxdp_tx(ctx, side == STEER_LAN ? STEER_WAN : STEER_LAN, data, len, 0);
+	afxdp_tx(ctx, 0, side == STEER_LAN ? STEER_WAN : STEER_LAN, data, len, 0);
 }
 
 static void count(const struct afxdp *x, struct afxdp_counts s[STEER_SIDES])
@@ -180,8 +180,8 @@ int main(int argc, char **argv)
 
 	for (t = t0; !stop && t < end; t = now()) {
 		afxdp_heartbeat(x, t);
-		c = (int)afxdp_rx(x, budget, forward, x);
-		waiting = afxdp_flush(x);
+		c = (int)afxdp_rx(x, 0, budget, forward, x);
+		waiting = afxdp_flush(x, 0);
 		if (!c && !spin && poll(p, (nfds_t)n, waiting ? 1 : 100) < 0)
 			continue;
 		if (verbose && t - tick >= SECOND) {

@@ -173,7 +173,7 @@ uint32_t rx_wait(struct afxdp *x, struct seen *s, uint32_t n)
 	for (i = 0; i < k; i++)
 		p[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	while (s->n < n && now() < end)
-		if (!afxdp_rx(x, 64, keep, s))
+		if (!afxdp_rx(x, 0, 64, keep, s))
 			poll(p, (nfds_t)k, 100);
 	return s->n;
 }
@@ -182,7 +182,7 @@ void flush(struct afxdp *x)
 {
 	uint64_t end = now() + FOREVER;
 
-	while (afxdp_flush(x))
+	while (afxdp_flush(x, 0))
 		if (now() > end)
 			fail_msg("frames stay in the ring");
 }

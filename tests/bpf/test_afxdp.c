@@ -48,7 +48,7 @@ static void lengths(const struct afxdp_config *cfg, bool native, uint32_t longes
 			assert_int_equal(s.len, len[i]);
 			assert_memory_equal(s.data, frame, len[i]);
 
-			assert_int_equal(afxdp_tx(x, other, s.data, s.len, 0), 0);
+			assert_int_equal(afxdp_tx(x, 0, other, s.data, s.len, 0), 0);
 			flush(x);
 			assert_int_equal(host_recv(other, back), len[i]);
 			assert_memory_equal(back, frame, len[i]);
@@ -61,7 +61,7 @@ static void lengths(const struct afxdp_config *cfg, bool native, uint32_t longes
 		assert_int_equal(afxdp_longest(x, (enum steer_side)side), len[i]);
 	i = sizeof(len) / sizeof(len[0]);
 	s.n = 0;
-	assert_int_equal(afxdp_rx(x, 64, keep, &s), 0);
+	assert_int_equal(afxdp_rx(x, 0, 64, keep, &s), 0);
 	for (side = 0; side < STEER_SIDES; side++) {
 		assert_int_equal(steered(x, side, STEER_TOO_LONG, passed / 2), passed / 2);
 		both_counts(x, st);
@@ -70,12 +70,12 @@ static void lengths(const struct afxdp_config *cfg, bool native, uint32_t longes
 		assert_int_equal(st[side].steer[STEER_TAKEN], i - passed / 2);
 		assert_int_equal(st[side].rx_dropped + st[side].tx_dropped + st[side].tx_full, 0);
 	}
-	assert_int_equal(afxdp_tx(x, STEER_WAN, s.data, s.len, 0), 0);
+	assert_int_equal(afxdp_tx(x, 0, STEER_WAN, s.data, s.len, 0), 0);
 	flush(x);
 	assert_int_equal(host_recv(STEER_WAN, back), s.len);
 	assert_int_equal(afxdp_longest(x, STEER_WAN), 0);
-	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, 13, 0), -EINVAL);
-	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, FRAME_MAX + 1, 0), -EMSGSIZE);
+	assert_int_equal(afxdp_tx(x, 0, STEER_LAN, frame, 13, 0), -EINVAL);
+	assert_int_equal(afxdp_tx(x, 0, STEER_LAN, frame, FRAME_MAX + 1, 0), -EMSGSIZE);
 	afxdp_close(x);
 }
 
@@ -138,7 +138,7 @@ static void single_buffer(void **state)
 		host_send(STEER_LAN, frame, len);
 		s.n = 0;
 		do {
-			afxdp_rx(x, 64, keep, &s);
+			afxdp_rx(x, 0, 64, keep, &s);
 			both_counts(x, st);
 		} while (!s.n && st[STEER_LAN].steer[STEER_TOO_LONG] == passed);
 		if (s.n) {
@@ -176,8 +176,8 @@ static void bounce(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 	struct bounce *b = ctx;
 
 	b->n++;
-	while (afxdp_tx(b->x, side, data, len, 0) == -EAGAIN)
-		afxdp_flush(b->x);
+	while (afxdp_tx(b->x, 0, side, data, len, 0) == -EAGAIN)
+		afxdp_flush(b->x, 0);
 }
 
 static void many_frames(void **state)
@@ -202,7 +202,7 @@ static void many_frames(void **state)
 		}
 		end = now() + FOREVER;
 		while (b.n < sent && now() < end)
-			afxdp_rx(x, 17, bounce, &b); /* batches that end within a frame */
+			afxdp_rx(x, 0, 17, bounce, &b); /* batches that end within a frame */
 		assert_int_equal(b.n, sent);
 		flush(x);
 		for (i = first; i < sent; i++) {
@@ -232,10 +232,10 @@ static void full(void **state)
 
 	(void)state;
 	for (round = 1; round <= 3; round++) {
-		for (n = 0; afxdp_tx(x, STEER_WAN, frame, len, 0) == 0; n++)
+		for (n = 0; afxdp_tx(x, 0, STEER_WAN, frame, len, 0) == 0; n++)
 			assert_true(n < 100000);
 		assert_int_equal(n, 512); /* a quarter of the chunks */
-		assert_int_equal(afxdp_tx(x, STEER_LAN, frame, len, 0),
+		assert_int_equal(afxdp_tx(x, 0, STEER_LAN, frame, len, 0),
 				 0); /* the other port has room */
 		flush(x);
 		for (i = 0; i < n; i++)
@@ -244,7 +244,7 @@ static void full(void **state)
 		both_counts(x, st);
 		assert_int_equal(st[STEER_WAN].tx_full, round);
 		assert_int_equal(st[STEER_WAN].tx, round * n);
-		afxdp_flush(x);
+		afxdp_flush(x, 0);
 	}
 	/* Not read: the kernel runs out of chunks, drops and counts; then it goes on. */
 	for (i = 0; i < 1000; i++)
@@ -289,7 +289,7 @@ static void refused(void **state)
 	(void)state;
 	sh("ip link set host2 down");
 	for (i = 0; i < 100; i++)
-		assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
+		assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
 	flush(x);
 	both_counts(x, st);
 	assert_int_equal(st[STEER_WAN].tx_dropped, 100);
@@ -299,8 +299,8 @@ static void refused(void **state)
 
 	sh("ip link set wan0 down");
 	assert_int_equal(check(x, -ENETDOWN), -ENETDOWN);
-	assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
-	assert_true(afxdp_flush(x));
+	assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
+	assert_true(afxdp_flush(x, 0));
 	sh("ip link set wan0 up");
 	assert_int_equal(check(x, 0), 0);
 	flush(x);
@@ -308,9 +308,9 @@ static void refused(void **state)
 
 	sh("ip link del wan0 && ip link add wan0 type veth peer name host2 && ip link set wan0 up");
 	assert_int_equal(check(x, -ENODEV), -ENODEV); /* same name, another interface */
-	assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
-	afxdp_flush(x);
-	afxdp_rx(x, 64, keep, &(struct seen){0});
+	assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
+	afxdp_flush(x, 0);
+	afxdp_rx(x, 0, 64, keep, &(struct seen){0});
 	both_counts(x, st);
 	afxdp_close(x);
 }

@@ -108,7 +108,7 @@ static int leaves(struct afxdp *x, uint8_t flow)
 	uint32_t len = to_there(frame, flow);
 
 	forget();
-	assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
+	assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
 	flush(x);
 	for (;;) {
 		assert_true(poll(p, 2, (int)(FOREVER / 1000000)) > 0);
@@ -231,7 +231,7 @@ static void bridged(void **state)
 		     : "until bridge fdb show br br0 | grep -q '02:4c:48:6d:00:02 dev wan0'; do :; "
 		       "done");
 		usleep(1100000); /* it is asked once a second */
-		afxdp_rx(x, 1, keep, &(struct seen){0});
+		afxdp_rx(x, 0, 1, keep, &(struct seen){0});
 		usleep(100000); /* the process is not let run between its clock and the question */
 		for (uint8_t flow = 0; flow < 8; flow++)
 			assert_int_equal(leaves(x, flow), i);
@@ -268,28 +268,28 @@ static void dropped(void **state)
 	struct afxdp_config cfg = members();
 	struct afxdp *x = open_port(&cfg);
 	uint8_t frame[BUF];
-	uint32_t len = to_there(frame, 0), room = afxdp_room(x, STEER_WAN);
+	uint32_t len = to_there(frame, 0), room = afxdp_room(x, 0, STEER_WAN);
 	struct afxdp_counts n;
 
 	(void)state;
 	comes(x, 1);
 	sh("ip link set wan1 down");
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
-	(void)afxdp_flush(x);
+		assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
+	(void)afxdp_flush(x, 0);
 	for (int i = 0; i < 5; i++) /* not shown to the kernel yet */
-		assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
+		assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
 	carrier_is(x, WAN1, false);
 	assert_int_equal(leaves(x, 0), 0);
 	sh("ip link set wan1 up");
 	carrier_is(x, WAN1, true);
 	forget();
 	comes(x, 1);
-	(void)afxdp_flush(x);
+	(void)afxdp_flush(x, 0);
 	assert_int_equal(leaves(x, 7), 1); /* as the first one there: another connection's */
 	afxdp_port_counts(x, WAN1, &n);
 	assert_int_equal(n.tx_dropped, 15);
-	assert_int_equal(afxdp_room(x, STEER_WAN), room);
+	assert_int_equal(afxdp_room(x, 0, STEER_WAN), room);
 	for (uint32_t i = 0; i < 2 * room; i++) /* and no chunk is lost or there twice */
 		assert_int_equal(leaves(x, (uint8_t)i), 1);
 	assert_int_equal(afxdp_bad_chunks(x), 0);

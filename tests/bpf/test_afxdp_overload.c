@@ -52,8 +52,8 @@ static void in_order(void *ctx, enum steer_side side, uint8_t *data, uint32_t le
 	assert_memory_equal(data, frame, len);
 	o->next = seq + 1;
 	o->n++;
-	while (o->forward && afxdp_tx(o->x, STEER_WAN, data, len, 0) == -EAGAIN)
-		afxdp_flush(o->x);
+	while (o->forward && afxdp_tx(o->x, 0, STEER_WAN, data, len, 0) == -EAGAIN)
+		afxdp_flush(o->x, 0);
 }
 
 static void read_until(struct afxdp *x, struct order *o, uint32_t n)
@@ -64,7 +64,7 @@ static void read_until(struct afxdp *x, struct order *o, uint32_t n)
 	assert_int_equal(afxdp_fds(x, &p.fd, 1), 1); /* the LAN port's only one */
 	p.events = POLLIN;
 	while (o->n < n && now() < end)
-		if (!afxdp_rx(x, 17, in_order, o))
+		if (!afxdp_rx(x, 0, 17, in_order, o))
 			poll(&p, 1, 100);
 	assert_int_equal(o->n, n);
 }
@@ -241,14 +241,14 @@ static void overrun(void **state)
 			sched_yield();
 		assert_true(kernel_dropped(x) - dropped >= CHUNKS);
 		for (uint32_t until = o.n + 4 * CHUNKS; o.n < until && now() < end;)
-			afxdp_rx(x, 17, in_order, &o);
+			afxdp_rx(x, 0, 17, in_order, &o);
 	}
 	f.stop = true;
 	pthread_join(thread, NULL);
 	seq = f.sent;
 	dropped = kernel_dropped(x);
 	for (uint64_t end = now() + 5 * SECOND; o.n + dropped < taken(x) && now() < end;) {
-		afxdp_rx(x, 17, in_order, &o);
+		afxdp_rx(x, 0, 17, in_order, &o);
 		dropped = kernel_dropped(x);
 	}
 	seq = all_chunks(x, &o, seq);

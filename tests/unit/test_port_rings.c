@@ -30,6 +30,8 @@
 struct kernel {
 	struct afxdp x;
 	struct rxq q;
+	struct txq tx;
+	struct part part;
 	uint8_t area[AREA * AFXDP_CHUNK];
 	uint8_t owner[CHUNKS], busy[CHUNKS], has[AREA];
 	uint32_t back[CHUNKS], free[CHUNKS];
@@ -76,6 +78,10 @@ static int begin(void **state)
 	memset(&k, 0, sizeof(k));
 	k.x.max_frame = lan->max_tx = FRAME_MAX;
 	lan->area = k.area;
+	k.x.part = &k.part;
+	k.x.parts = 1;
+	k.q.part = &k.part;
+	k.q.n = &k.tx.n;
 	k.q.owner = k.owner;
 	k.q.back = k.back;
 	k.q.first = FIRST;
@@ -86,14 +92,16 @@ static int begin(void **state)
 	k.x.have = 1u << STEER_PORT(STEER_LAN, 0);
 	lan->q = &k.q;
 	lan->nq = 1;
-	lan->nchunks = CHUNKS;
-	lan->base = (FIRST + CHUNKS) * AFXDP_CHUNK;
-	lan->free = k.free;
-	lan->busy = k.busy;
-	ring_to_kernel(&lan->tx, k.tx_ring, CHUNKS, &k.tx_prod, &k.tx_cons);
+	lan->tx = &k.tx;
+	k.tx.q = &k.q;
+	k.tx.nchunks = CHUNKS;
+	k.tx.base = (FIRST + CHUNKS) * AFXDP_CHUNK;
+	k.tx.free = k.free;
+	k.tx.busy = k.busy;
+	ring_to_kernel(&k.tx.ring, k.tx_ring, CHUNKS, &k.tx_prod, &k.tx_cons);
 	for (uint32_t i = 0; i < CHUNKS; i++) {
 		k.back[k.q.nback++] = i;
-		k.free[lan->nfree++] = i;
+		k.free[k.tx.nfree++] = i;
 	}
 	assert_int_equal(rxq_give_back(&k.q), 0);
 	return 0;
@@ -156,7 +164,7 @@ static void check(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 
 static uint32_t rx(uint32_t budget)
 {
-	return afxdp_rx(&k.x, budget, check, NULL);
+	return afxdp_rx(&k.x, 0, budget, check, NULL);
 }
 
 /* All chunks are with the kernel: it can receive that many frames and no more. */
@@ -187,7 +195,7 @@ static void test_late_release(void **state)
 	for (uint32_t i = 0; i < CHUNKS; i++)
 		assert_true(kernel_rx());
 	assert_int_equal(rx(CHUNKS), CHUNKS);
-	assert_int_equal(k.x.port[0].n.rx_fill_full, 0);
+	assert_int_equal(k.tx.n.rx_fill_full, 0);
 	all_there();
 }
 
@@ -195,13 +203,13 @@ static void test_late_release(void **state)
 static void test_unread(void **state)
 {
 	(void)state;
-	assert_false(afxdp_waits(&k.x, STEER_LAN));
+	assert_false(afxdp_waits(&k.x, 0, STEER_LAN));
 	for (uint32_t n = 1; n <= CHUNKS; n++) {
 		assert_true(kernel_rx());
-		assert_true(afxdp_waits(&k.x, STEER_LAN));
+		assert_true(afxdp_waits(&k.x, 0, STEER_LAN));
 		assert_int_equal(afxdp_unread(&k.x, STEER_LAN), n * LEN);
 		assert_int_equal(afxdp_unread(&k.x, STEER_WAN), 0);
-		assert_false(afxdp_waits(&k.x, STEER_WAN));
+		assert_false(afxdp_waits(&k.x, 0, STEER_WAN));
 	}
 	kernel_release();
 	assert_int_equal(rx(10), 10);
@@ -224,9 +232,9 @@ static void test_no_release(void **state)
 	}
 	assert_int_equal(n, CHUNKS);
 	assert_int_equal(k.rx_prod - k.rx_cons, CHUNKS);
-	assert_true(k.x.port[0].n.rx_fill_full > 0);
+	assert_true(k.tx.n.rx_fill_full > 0);
 	all_there();
-	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 0);
+	assert_int_equal(k.tx.n.rx_bad_chunk, 0);
 }
 
 /* A chunk that finds no room waits for the next time. */
@@ -280,7 +288,7 @@ static void test_random(void **state)
 	}
 	assert_true(dropped > 0);
 	all_there();
-	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 0);
+	assert_int_equal(k.tx.n.rx_bad_chunk, 0);
 }
 
 /* Addresses that are not this socket's, and frames that do not end in their chunk. */
@@ -301,15 +309,15 @@ static void test_foreign(void **state)
 		assert_true(kernel_rx());
 		kernel_release();
 		assert_int_equal(rx(CHUNKS), 1);
-		assert_int_equal(k.x.port[0].n.rx_bad_chunk, i + 1);
+		assert_int_equal(k.tx.n.rx_bad_chunk, i + 1);
 	}
 	assert_true(kernel_take(&mine));
 	k.has[mine / AFXDP_CHUNK] = 0;
 	show(mine + 256, AFXDP_CHUNK - 255, 0);
 	kernel_release();
 	assert_int_equal(rx(CHUNKS), 0);
-	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 6);
-	assert_int_equal(k.x.port[0].n.rx, 5);
+	assert_int_equal(k.tx.n.rx_bad_chunk, 6);
+	assert_int_equal(k.tx.n.rx, 5);
 	all_there();
 }
 
@@ -324,7 +332,7 @@ static void test_twice(void **state)
 	show(d->addr, d->len, 0);
 	assert_true(kernel_rx());
 	assert_int_equal(rx(CHUNKS), 2);
-	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 1);
+	assert_int_equal(k.tx.n.rx_bad_chunk, 1);
 	kernel_release();
 	all_there();
 }
@@ -349,9 +357,9 @@ static void test_bad_part(void **state)
 		assert_true(kernel_rx());
 		assert_int_equal(rx(CHUNKS), 1);
 		kernel_release();
-		assert_int_equal(k.x.port[0].n.rx_bad_chunk, bad + 1);
+		assert_int_equal(k.tx.n.rx_bad_chunk, bad + 1);
 	}
-	assert_int_equal(k.x.port[0].n.rx_too_long, 0);
+	assert_int_equal(k.tx.n.rx_too_long, 0);
 	all_there();
 }
 
@@ -427,15 +435,15 @@ static void test_joined(void **state)
 		kernel_scribbles();
 		for (uint32_t n = k.seen; k.seen == n;) {
 			kernel_release();
-			afxdp_rx(&k.x, budget, check_long, where);
+			afxdp_rx(&k.x, 0, budget, check_long, where);
 			kernel_scribbles();
 		}
 		assert_int_equal(k.seen, k.next);
 	}
 	assert_true(where[0] >= CHUNKS);
 	assert_true(where[1] >= 3 * CHUNKS);
-	assert_int_equal(k.x.port[0].n.rx, 6 * CHUNKS);
-	assert_int_equal(k.x.port[0].n.rx_bad_chunk, 0);
+	assert_int_equal(k.tx.n.rx, 6 * CHUNKS);
+	assert_int_equal(k.tx.n.rx_bad_chunk, 0);
 	k.next = k.seen = 0;
 	all_there();
 }
@@ -455,70 +463,66 @@ static void kernel_tx_release(void)
 /* What is refused is said, and no chunk goes astray. */
 static void test_tx_refused(void **state)
 {
-	struct port *lan = &k.x.port[STEER_PORT(STEER_LAN, 0)];
 	uint8_t frame[LEN] = {0};
 	uint32_t n;
 
 	(void)state;
 	k.q.xsk = (void *)&k; /* there is a socket, which needs no call */
-	assert_int_equal(afxdp_room(&k.x, STEER_LAN), CHUNKS);
-	for (n = 0; afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0) == 0; n++)
+	assert_int_equal(afxdp_room(&k.x, 0, STEER_LAN), CHUNKS);
+	for (n = 0; afxdp_tx(&k.x, 0, STEER_LAN, frame, LEN, 0) == 0; n++)
 		assert_true(n < CHUNKS);
 	assert_int_equal(n, CHUNKS);
-	assert_int_equal(k.x.port[0].n.tx_full, 1);
-	assert_int_equal(afxdp_room(&k.x, STEER_LAN), 0);
-	assert_true(afxdp_flush(&k.x));
+	assert_int_equal(k.tx.n.tx_full, 1);
+	assert_int_equal(afxdp_room(&k.x, 0, STEER_LAN), 0);
+	assert_true(afxdp_flush(&k.x, 0));
 	kernel_tx();
-	assert_int_equal(afxdp_room(&k.x, STEER_LAN), 0);
-	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), -EAGAIN);
-	assert_int_equal(k.x.port[0].n.tx_full, 2);
-	assert_int_equal(lan->nfree, CHUNKS);
+	assert_int_equal(afxdp_room(&k.x, 0, STEER_LAN), 0);
+	assert_int_equal(afxdp_tx(&k.x, 0, STEER_LAN, frame, LEN, 0), -EAGAIN);
+	assert_int_equal(k.tx.n.tx_full, 2);
+	assert_int_equal(k.tx.nfree, CHUNKS);
 	kernel_tx_release();
-	assert_int_equal(afxdp_room(&k.x, STEER_LAN), CHUNKS);
-	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), 0);
-	assert_int_equal(k.x.port[0].n.tx, CHUNKS + 1);
+	assert_int_equal(afxdp_room(&k.x, 0, STEER_LAN), CHUNKS);
+	assert_int_equal(afxdp_tx(&k.x, 0, STEER_LAN, frame, LEN, 0), 0);
+	assert_int_equal(k.tx.n.tx, CHUNKS + 1);
 }
 
 /* Completions of what was not on its way are not believed. */
 static void test_tx_twice(void **state)
 {
-	struct port *lan = &k.x.port[STEER_PORT(STEER_LAN, 0)];
 	uint8_t frame[LEN] = {0};
 
 	(void)state;
 	k.q.xsk = (void *)&k;
 	for (uint32_t i = 0; i < CHUNKS - 2; i++)
-		assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), 0);
-	afxdp_flush(&k.x);
+		assert_int_equal(afxdp_tx(&k.x, 0, STEER_LAN, frame, LEN, 0), 0);
+	afxdp_flush(&k.x, 0);
 	kernel_tx();
 	k.comp_ring[k.comp_prod++ % CHUNKS] = k.tx_ring[0].addr;
 	k.comp_ring[k.comp_prod++ % CHUNKS] = 0;
-	afxdp_flush(&k.x);
-	assert_int_equal(lan->nfree, CHUNKS);
-	assert_int_equal(k.x.port[0].n.tx_bad_chunk, 2);
+	afxdp_flush(&k.x, 0);
+	assert_int_equal(k.tx.nfree, CHUNKS);
+	assert_int_equal(k.tx.n.tx_bad_chunk, 2);
 }
 
 /* A driver without copies sends without being called, and reads descriptors at any time. */
 static void test_tx_zero_copy(void **state)
 {
-	struct port *lan = &k.x.port[STEER_PORT(STEER_LAN, 0)];
 	uint8_t frame[LEN] = {0};
 	uint64_t addr;
 
 	(void)state;
 	k.q.xsk = (void *)&k;
-	lan->zero_copy = true;
-	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), 0);
-	assert_true(afxdp_flush(&k.x));
+	assert_int_equal(afxdp_tx(&k.x, 0, STEER_LAN, frame, LEN, 0), 0);
+	assert_true(afxdp_flush(&k.x, 0));
 	addr = k.tx_ring[0].addr;
-	tx_drop(lan);
+	tx_drop(&k.tx, true);
 	assert_int_equal(k.tx_ring[0].addr, addr);
-	assert_int_equal(lan->nfree, CHUNKS - 1);
-	assert_true(afxdp_flush(&k.x));
+	assert_int_equal(k.tx.nfree, CHUNKS - 1);
+	assert_true(afxdp_flush(&k.x, 0));
 	kernel_tx();
 	kernel_tx_release();
-	assert_false(afxdp_flush(&k.x));
-	assert_int_equal(lan->nfree, CHUNKS);
+	assert_false(afxdp_flush(&k.x, 0));
+	assert_int_equal(k.tx.nfree, CHUNKS);
 }
 
 int main(void)
