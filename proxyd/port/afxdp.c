@@ -489,7 +489,7 @@ void afxdp_carrier(struct afxdp *x)
 		struct port *port = &x->port[p];
 		bool avoid = port->carrier < best[port->side];
 
-		for (unsigned int k = 0; port->umem && k < x->parts; k++) {
+		for (unsigned int k = 0; port->umem && k < port->ntx; k++) {
 			struct txq *t = &port->tx[k];
 
 			if (avoid && !port->avoid)
@@ -568,7 +568,7 @@ static void add(struct afxdp_counts *out, const struct afxdp_counts *n)
 void afxdp_port_counts(const struct afxdp *x, unsigned int port, struct afxdp_counts *out)
 {
 	memset(out, 0, sizeof(*out));
-	for (unsigned int k = 0; x->port[port].tx && k < x->parts; k++)
+	for (unsigned int k = 0; k < x->port[port].ntx; k++)
 		add(out, &x->port[port].tx[k].n);
 	steer_prog_counters(&x->prog, port, out->steer);
 	kernel_counts(&x->port[port], out);
@@ -605,7 +605,7 @@ uint64_t afxdp_bad_chunks(const struct afxdp *x)
 	uint64_t n = 0;
 
 	port_each (x, p)
-		for (unsigned int k = 0; k < x->parts; k++)
+		for (unsigned int k = 0; k < x->port[p].ntx; k++)
 			n += x->port[p].tx[k].n.rx_bad_chunk + x->port[p].tx[k].n.tx_bad_chunk;
 	return n;
 }

@@ -8,11 +8,11 @@
  * routers. Ports are numbered as in steer.h (STEER_PORT()). Frames are received from all of them;
  * by which one a frame leaves is decided here (afxdp_fdb.c).
  *
- * Several threads can use it at the same time, without locks, each a part of its own (afxdp_parts()):
- * afxdp_rx(), afxdp_tx(), afxdp_flush(), afxdp_room(), afxdp_waits() and afxdp_soon() of one part
- * may be called by one thread while others call those of other parts, and afxdp_heartbeat() by any
- * one. All other functions need that no other thread is in a call, but those which tell what
- * afxdp_open() has chosen.
+ * Several threads can use it at the same time, without locks, each a part of it (afxdp_parts()).
+ * The thread of a part may call these for its part while others do so for theirs: afxdp_rx(),
+ * afxdp_tx(), afxdp_flush(), afxdp_room(), afxdp_waits(), afxdp_soon(). Any one thread may call
+ * afxdp_heartbeat() meanwhile, and what tells what afxdp_open() chose, from afxdp_has() to
+ * afxdp_native_error() below. All else needs that no other thread is in a call.
  */
 #ifndef LONGHAUL_PORT_AFXDP_H
 #define LONGHAUL_PORT_AFXDP_H
@@ -149,9 +149,9 @@ int afxdp_fds(const struct afxdp *x, int *fds, int max);
 
 /**
  * afxdp_parts - how many parts there are, numbered from 0 on: the least of what was asked for, and
- * of the receive and of the transmit queues of each port; less if the memory does not suffice for
- * so many; one where a side has several members. A part has of each port the receive queues whose
- * number it has, modulo the number of parts, and a transmit share by the queue with its own number.
+ * of the receive and of the transmit queues of each port; one where a side has several members. A
+ * part has of each port the receive queues whose number it has, modulo the number of parts, and a
+ * transmit share by the queue with its own number.
  */
 unsigned int afxdp_parts(const struct afxdp *x);
 
@@ -259,8 +259,8 @@ const char *afxdp_pins(const struct afxdp *x);
  *  0          they do
  *  -ENETDOWN  one is down or has no carrier
  *  -ENODEV    one was removed or renamed, and its sockets are dead: close
- *  -ESTALE    one has more or fewer receive queues, so that some are not read, or fewer transmit
- *             queues than parts; or one that was left out is up: open again
+ *  -ESTALE    one has more or fewer receive queues, so that some are not read; or one that was
+ *             left out is up: open again
  * @port: which one it is
  */
 int afxdp_check(const struct afxdp *x, unsigned int *port);

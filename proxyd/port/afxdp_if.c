@@ -191,7 +191,7 @@ int netif_check(const struct netif *nif)
 
 	if (if_nametoindex(nif->name) != nif->index)
 		return -ENODEV;
-	if (channels(nif->name, &rx, &tx) && (rx != nif->queues || tx < nif->tx_used))
+	if (channels(nif->name, &rx, &tx) && rx != nif->queues)
 		return -ESTALE;
 	if (if_ioctl(nif->name, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & serves) != serves)
 		return -ENETDOWN;

@@ -24,7 +24,7 @@
 /**
  * struct netif
  * @driver:    its name, "" when it does not tell
- * @queues:    receive queues in use; @tx_queues: transmit queues there are, @tx_used: of those
+ * @queues:    receive queues in use, @tx_queues: transmit queues
  * @index:     0: there is no such port
  * @vlan_strip: the NIC stripped VLAN tags, and we, or a port before this one, turned that off
  */
@@ -33,7 +33,7 @@ struct netif {
 	unsigned int index;
 	unsigned int mtu;
 	unsigned int queues;
-	unsigned int tx_queues, tx_used;
+	unsigned int tx_queues;
 	bool vlan_strip;
 };
 
@@ -50,8 +50,7 @@ unsigned int netif_mtu(const struct netif *nif);
 bool netif_is_up(const char *name);
 
 /** netif_check - 0, -ENETDOWN when it is down or has no carrier, -ENODEV when the name means
- *  nothing or another interface now, -ESTALE when it has another number of receive queues, or less
- *  transmit queues than are used. */
+ *  nothing or another interface now, -ESTALE when it has another number of receive queues. */
 int netif_check(const struct netif *nif);
 
 /* afxdp_prog.c: the XDP program */
@@ -320,10 +319,10 @@ enum port_carrier {
  * @carrier: see there; @avoid: another port of its side has a better one (afxdp_carrier())
  * @bridge:  interface index of the kernel's bridge above it, 0: none; @bridge_port: of what that
  *           bridge has as its port: the interface itself, or the bond that it belongs to
- * @area:    its part of the packet memory, @area_len bytes, and @umem, what the kernel made of it
+ * @area:    its piece of the packet memory, @area_len bytes, and @umem, what the kernel made of it
  * @zero_copy: the driver reads and writes @area itself; @refused: errno of such an attempt, else 0
  * @max_tx:  longest frame that its sockets take
- * @q:       [queue], @tx: [part]
+ * @q:       [queue], @nq of them; @tx: [part], @ntx of them
  */
 struct port {
 	struct netif nif;
@@ -340,6 +339,7 @@ struct port {
 	int refused;
 	uint32_t max_tx;
 	struct txq *tx;
+	unsigned int ntx;
 };
 
 struct fdb;

@@ -277,7 +277,7 @@ uint64_t afxdp_wan_read(const struct afxdp *x)
 	uint64_t n = 0;
 
 	port_each (x, p)
-		for (unsigned int k = 0; x->port[p].side == STEER_WAN && k < x->parts; k++)
+		for (unsigned int k = 0; x->port[p].side == STEER_WAN && k < x->port[p].ntx; k++)
 			n += x->port[p].tx[k].n.rx_bytes;
 	return n;
 }

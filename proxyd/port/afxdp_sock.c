@@ -15,11 +15,11 @@
  *
  * and of all ports' memory receive and transmit are a half each.
  *
- * So neither direction nor port nor part can starve another, whatever is stuck where. A receive share is as
- * large as its receive ring and half as large as its fill ring (afxdp_rx.c says why): there is
- * always room for a chunk, wherever on its way it is. A transmit share is as large as its transmit
- * ring and its completion ring; chunks that are free lie on a stack, so that the one used last,
- * still in the cache, is used next.
+ * So neither direction nor port nor part can starve another, whatever is stuck where. A receive
+ * share is as large as its receive ring and half as large as its fill ring (afxdp_rx.c says why):
+ * there is always room for a chunk, wherever on its way it is. A transmit share is as large as its
+ * transmit ring and its completion ring; chunks that are free lie on a stack, so that the one used
+ * last, still in the cache, is used next.
  *
  * In copy mode the kernel transmits within our sendto(), a bounded number of frames for each call,
  * and a frame that the device refuses is gone; afxdp_tx.c deals with both. Without copies the
@@ -73,7 +73,7 @@ static int tx_limits(int fd, const struct txq *t)
 static int open_queue(struct port *p, unsigned int queue, uint16_t flags, char *err, size_t errlen)
 {
 	struct rxq *q = &p->q[queue];
-	struct txq *t = queue < p->nif.tx_used ? &p->tx[queue] : NULL;
+	struct txq *t = queue < p->ntx ? &p->tx[queue] : NULL;
 	const struct xsk_socket_config cfg = {
 		.rx_size = q->nchunks,
 		.tx_size = p->tx[0].nchunks,
@@ -195,7 +195,7 @@ static int open_port(struct afxdp *x, unsigned int port, bool zero_copy, char *e
 		errlen);
 }
 
-/* Cut the part of the packet memory at offset @at. Returns where it ends. */
+/* Cut the piece of the packet memory at offset @at. Returns where it ends. */
 static size_t cut_port(struct afxdp *x, struct port *p, uint32_t ring_rx, size_t at)
 {
 	p->area = x->area + at;
@@ -204,7 +204,7 @@ static size_t cut_port(struct afxdp *x, struct port *p, uint32_t ring_rx, size_t
 		p->q[queue].first = queue * ring_rx;
 	}
 	p->area_len = (size_t)p->nq * ring_rx * AFXDP_CHUNK;
-	for (unsigned int k = 0; k < x->parts; k++) {
+	for (unsigned int k = 0; k < p->ntx; k++) {
 		p->tx[k].base = p->area_len;
 		p->area_len += (size_t)p->tx[k].nchunks * AFXDP_CHUNK;
 	}
@@ -245,11 +245,11 @@ static int prepare_port(struct afxdp *x, struct port *p, uint32_t ring_rx, uint3
 	bool ok;
 
 	p->nq = p->nif.queues;
-	p->nif.tx_used = x->parts;
 	p->q = calloc_lines(p->nq, sizeof(*p->q));
 	p->tx = p->q ? calloc_lines(x->parts, sizeof(*p->tx)) : NULL;
+	p->ntx = p->tx ? x->parts : 0;
 	ok = p->tx;
-	for (unsigned int k = 0; ok && k < x->parts; k++) {
+	for (unsigned int k = 0; ok && k < p->ntx; k++) {
 		p->tx[k].q = &p->q[k];
 		ok = prepare_tx(&p->tx[k], ring_tx);
 	}
@@ -258,7 +258,10 @@ static int prepare_port(struct afxdp *x, struct port *p, uint32_t ring_rx, uint3
 		p->q[i].n = &p->tx[i % x->parts].n;
 		ok = prepare_rx(&p->q[i], ring_rx);
 	}
-	return ok ? 0 : port_fail(err, errlen, -ENOMEM, "out of memory");
+	if (ok)
+		return 0;
+	port_fail(err, errlen, -ENOMEM, "out of memory");
+	return -ENOMEM;
 }
 
 /* How many parts there can be: each has queues of every port, and the socket of one to transmit by;
@@ -273,7 +276,7 @@ static unsigned int parts_of(const struct afxdp *x, unsigned int wanted)
 		n = nif->queues < n ? nif->queues : n;
 		n = nif->tx_queues < n ? nif->tx_queues : n;
 	}
-	return n;
+	return n ? n : 1;
 }
 
 /* Cut up the packet memory: chunks in each receive and in each transmit share, @nsock sockets. */
@@ -289,8 +292,6 @@ static int cut(struct afxdp *x, const struct afxdp_config *cfg, uint32_t nsock, 
 		frames = nports * 2 * RING_MAX;
 	*ring_rx = pow2_floor(frames / 2 / nsock);
 	x->parts = parts_of(x, cfg->parts);
-	while (x->parts > 1 && frames / 2 / nports / x->parts < RING_MIN)
-		x->parts--;
 	*ring_tx = pow2_floor(frames / 2 / nports / x->parts);
 	if (*ring_rx < RING_MIN || *ring_tx < RING_MIN)
 		return port_fail(err, errlen, -EINVAL,
@@ -345,7 +346,7 @@ void sockets_close(struct afxdp *x)
 			free(port->q[i].owner);
 			free(port->q[i].back);
 		}
-		for (unsigned int k = 0; port->tx && k < x->parts; k++) {
+		for (unsigned int k = 0; k < port->ntx; k++) {
 			free(port->tx[k].free);
 			free(port->tx[k].busy);
 		}

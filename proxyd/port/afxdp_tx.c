@@ -214,7 +214,7 @@ void tx_drop(struct txq *t, bool zero_copy)
 
 static bool flush(struct txq *t)
 {
-	if (!t->q->xsk)
+	if (!t->q || !t->q->xsk)
 		return false; /* afxdp_close() after a failed afxdp_open() */
 	if (t->queued) {
 		xsk_ring_prod__submit(&t->ring, t->queued);
@@ -235,7 +235,7 @@ bool afxdp_flush(struct afxdp *x, unsigned int part)
 	bool waiting = false;
 
 	port_each (x, p)
-		if (x->port[p].tx) /* as above */
+		if (part < x->port[p].ntx) /* as above */
 			waiting |= flush(&x->port[p].tx[part]);
 	return waiting;
 }

@@ -93,6 +93,7 @@ static int begin(void **state)
 	lan->q = &k.q;
 	lan->nq = 1;
 	lan->tx = &k.tx;
+	lan->ntx = 1;
 	k.tx.q = &k.q;
 	k.tx.nchunks = CHUNKS;
 	k.tx.base = (FIRST + CHUNKS) * AFXDP_CHUNK;
