@@ -543,14 +543,12 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	due_acks(e); /* what a barrier allows to be told */
 	settle(e);
 	due_reports(e);
-	meter_tick(e);
+	if (!e->cfg.shared)
+		meter_tick(e);
 	echo_tick(e);
 	sweep(e);
 	settle(e);
-	if (e->undo) {
-		pool_batch_end(e->pool);
-		undo_commit(e->undo);
-	}
+	batch_end(e);
 }
 
 uint64_t engine_deadline(const struct engine *e)

@@ -121,6 +121,7 @@ struct engine_sink {
  * @file:            make the engine's memory in this file, for engine_adopt(); 0: nobody adopts it
  * @undo:            what a batch changes can be undone; always with @file
  * @kept_bytes:      memory beside it that the caller keeps (engine_kept())
+ * @shared:          it is one of several that have the links in common (engine_follow())
  * @fence:           connections with custody are held (struct engine_sink, @hold)
  */
 struct engine_config {
@@ -135,7 +136,7 @@ struct engine_config {
 	int file;
 	bool undo;
 	uint32_t kept_bytes;
-	bool fence;
+	bool fence, shared;
 };
 
 struct engine;
@@ -282,6 +283,17 @@ void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns);
 /** engine_tick - run what is due: batched ACKs and reports, timers, paced sending. Call after every
  * batch of frames and when engine_deadline() has come. */
 void engine_tick(struct engine *e, uint64_t now_ns);
+
+/**
+ * engine_follow - @n engines (engine_config, @shared) have the links to peers in common: what all
+ * send and get counts as that of the first, which finds the pace, and they share what may be sent.
+ * Before reports are read and engines tick. Only the first is given METERs, and sends them:
+ * engine_meter(), when the frames that all have sent have left. One thread calls both, while no
+ * other calls any of these engines.
+ */
+#define ENGINES_MAX 16u
+void engine_follow(struct engine *const *e, unsigned int n, uint64_t now_ns);
+void engine_meter(struct engine *e, uint64_t now_ns);
 
 /** engine_deadline - when engine_tick() wants to be called next, UINT64_MAX for never. */
 uint64_t engine_deadline(const struct engine *e);

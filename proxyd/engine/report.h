@@ -18,6 +18,13 @@
 #define REPORT_ORDER_RECS 32
 #define REPORT_READS	  64
 
+/* All of two hosts is in one slice, by the hash of their addresses (flow_slice()). It stands in the
+ * number of each lane, from bit LANE_SLICE on, and of each log, from LOG_SLICE on. So who has
+ * several engines knows from the number which one a report is for. */
+#define SLICES	   64u
+#define LANE_SLICE 26u
+#define LOG_SLICE  4u
+
 /* What an appliance can do beyond version 1 of the protocol (features in HELLO). */
 #define PEER_FEATURE_ORDER    0x2u    /* ORDER, and OPEN with a place in a log */
 #define PEER_FEATURE_OFFER    0x8u    /* OPEN that is an offer */
@@ -28,6 +35,7 @@
 #define PEER_FEATURE_OWN      0x400u  /* requests of the opener's own bear a seal of their own */
 #define PEER_FEATURE_AHEAD    0x800u  /* AHEAD */
 #define PEER_FEATURE_REPAIR   0x2000u /* PARITY of streams */
+#define PEER_FEATURE_SLICES   0x4000u /* slices in the numbers of lanes and logs */
 
 enum report_type {
 	REPORT_OPEN = 1,  /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -79,6 +87,11 @@ enum lane_reason {
 };
 
 const char *lane_reason_name(enum lane_reason r);
+
+static inline uint32_t flow_slice(const struct flow_key *k)
+{
+	return (uint32_t)(ip_pair_hash(&k->src, &k->dst) >> 58);
+}
 
 /** struct psn_range - [@from, @end). */
 struct psn_range {

@@ -186,6 +186,23 @@ enum frame_verdict frame_parse(const uint8_t *data, uint32_t len, struct frame *
 	return FRAME_NOT_ROCE;
 }
 
+bool frame_hosts(const uint8_t *data, uint32_t len, struct ip_addr *src, struct ip_addr *dst)
+{
+	bool tagged = len >= ETH_HLEN_ && get_be16(data + 12) == ETHERTYPE_CTAG;
+	uint32_t l3 = ETH_HLEN_ + (tagged ? VLAN_HLEN_ : 0);
+
+	if (len >= l3 + IP4_HLEN && get_be16(data + l3 - 2) == ETHERTYPE_IP4) {
+		*src = ip_addr_v4(data + l3 + 12);
+		*dst = ip_addr_v4(data + l3 + 16);
+		return true;
+	}
+	if (len < l3 + IP6_HLEN || get_be16(data + l3 - 2) != ETHERTYPE_IP6)
+		return false;
+	memcpy(src->b, data + l3 + 8, 16);
+	memcpy(dst->b, data + l3 + 24, 16);
+	return true;
+}
+
 void frame_set_dscp(const struct frame *f, uint8_t *data, uint8_t dscp)
 {
 	uint8_t *ip = data + f->l3;
@@ -238,6 +255,23 @@ uint64_t aeth_rnr_ns(uint8_t code)
 	};
 
 	return delay[code & 31] * 10000ull;
+}
+
+static uint64_t ip_hash(const struct ip_addr *a)
+{
+	uint64_t h = get_be64(a->b) * 0xc2b2ae3d27d4eb4fu ^ get_be64(a->b + 8);
+
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+	return (h ^ h >> 29) * 0xc2b2ae3d27d4eb4fu;
+}
+
+/* Each address is mixed first: sites number their hosts alike, and the exclusive or of .1.5 with
+ * .2.5 is that of .1.6 with .2.6. */
+uint64_t ip_pair_hash(const struct ip_addr *a, const struct ip_addr *b)
+{
+	uint64_t h = ip_hash(a) + ip_hash(b);
+
+	return (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
 }
 
 struct ip_addr ip_addr_v4(const uint8_t *be4)

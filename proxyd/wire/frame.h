@@ -180,7 +180,12 @@ static inline bool frame_understood(const struct frame *f)
 /** aeth_rnr_ns - the delay that RNR timer code @code (5 bits) asks for, in ns. */
 uint64_t aeth_rnr_ns(uint8_t code);
 
+/** frame_hosts - only the addresses, of any IP packet; false when there are none. */
+bool frame_hosts(const uint8_t *data, uint32_t len, struct ip_addr *src, struct ip_addr *dst);
+
 /* ip_addr helpers */
+/** ip_pair_hash - of two hosts, the same whichever is first; no secret, and the same everywhere. */
+uint64_t ip_pair_hash(const struct ip_addr *a, const struct ip_addr *b);
 struct ip_addr ip_addr_v4(const uint8_t *be4);
 bool ip_addr_is_v4(const struct ip_addr *a);
 bool ip_addr_eq(const struct ip_addr *a, const struct ip_addr *b);

@@ -372,7 +372,8 @@ static struct engine *make_engine(struct world *w, int side)
 				     : PEER_FEATURE_ORDER | PEER_FEATURE_SEAL | PEER_FEATURE_OFFER |
 					       PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY |
 					       PEER_FEATURE_DISPUTE | PEER_FEATURE_OWN |
-					       PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR);
+					       PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR |
+					       PEER_FEATURE_SLICES);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

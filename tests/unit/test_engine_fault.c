@@ -353,7 +353,7 @@ static void test_goes_on_renumbered(void **state_)
 		struct habit h = {.expects = 0};
 
 		undone_watch(NULL); /* changed by hand */
-		flow_ref(r->e, r->open.lane)->lane.fault.renumbers = true;
+		flow_ref(r->e, lane_index(r->open.lane))->lane.fault.renumbers = true;
 		live(r, &h, 2000 * RIG_MS);
 		assert_true(h.failed);
 		rig_rx(r, NEAR, SEND_ONLY("%06x"), psn_add(7, (uint32_t)ahead[i]));

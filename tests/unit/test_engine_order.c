@@ -294,7 +294,7 @@ static uint64_t abandoned(const char *what)
 	/* that request stands across the end of the PSNs */
 	struct lane_test a = held(r, 0x22, 0x11, 0xfffff9), b = held(r, 0x44, 0x33, 0x500000);
 	struct report refusal = a.open;
-	struct flow *fl = flow_ref(r->e, a.open.lane);
+	struct flow *fl = flow_ref(r->e, lane_index(a.open.lane));
 	struct flow *other = flow_partner(r->e, fl);
 	unsigned int waits = 0;
 
@@ -595,7 +595,7 @@ static void test_before_start_waits(void **state)
 	rig_pass(r, 5 * RIG_MS);
 	rig_rx(r, NEAR, SEND, 0x44, b.psn);
 	assert_int_equal(engine_counter(r->e, EC_ORDER_DROPPED), 0);
-	assert_int_equal(flow_ref(r->e, b.open.lane)->lane.held.packets, 2);
+	assert_int_equal(flow_ref(r->e, lane_index(b.open.lane))->lane.held.packets, 2);
 	rig_rx(r, NEAR, SEND, 0x44, b.psn - 2);
 	assert_int_equal(engine_counter(r->e, EC_ORDER_DROPPED), 1);
 	rig_destroy(r);

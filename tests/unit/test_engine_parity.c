@@ -488,7 +488,7 @@ static void test_twice_paid(void **state)
 
 	(void)state;
 	tell(&s, 5, RIG_MTU);
-	fl = flow_ref(s.r->e, s.r->open.lane);
+	fl = flow_ref(s.r->e, lane_index(s.r->open.lane));
 	link_lost(s.r->e, &fl->lane, &fl->lane.held, 1);
 	engine_limits(s.r->e, &cfg, s.r->now);
 	tokens = s.r->e->tokens;
@@ -525,7 +525,7 @@ static void heard(struct storage *s, bool announced)
 static void test_settles_when_told(void **state)
 {
 	struct storage s = begin();
-	const struct lane *l = &flow_ref(s.r->e, s.r->open.lane)->lane;
+	const struct lane *l = &flow_ref(s.r->e, lane_index(s.r->open.lane))->lane;
 
 	(void)state;
 	heard(&s, true);

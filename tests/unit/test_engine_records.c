@@ -149,7 +149,7 @@ static void test_stuck_no_more(void **state)
 
 	(void)state;
 	rig_rx(r, NEAR, "0c 40ffff 00000022 80000006 | 0000000000001000 00000007 00000008");
-	x = reads_of(r->e, &flow_ref(r->e, r->open.lane)->lane);
+	x = reads_of(r->e, &flow_ref(r->e, lane_index(r->open.lane))->lane);
 	undone_watch(NULL); /* changed by hand */
 	x->stuck = r->now;
 	rig_rx(r, FAR, "10 40ffff 00000011 00000006 | 1f 000007 | 72*8");

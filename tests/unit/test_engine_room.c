@@ -267,7 +267,7 @@ static void test_opening_without_room(void **state)
 static void test_guess_takes_the_rest(void **state)
 {
 	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
-	const struct flow *fl = flow_ref(r->e, r->open.lane);
+	const struct flow *fl = flow_ref(r->e, lane_index(r->open.lane));
 	uint64_t room = pool_room(r->e->pool, POOL_TRANSIT), most[2];
 
 	(void)state;

@@ -187,7 +187,7 @@ static void test_left(void **state)
 		rig_answer(r, REPORT_ACCEPT, REASON_NONE);
 		rig_progress(r, 6, 6, 6);
 		undone_watch(NULL); /* changed by hand */
-		fl = flow_ref(r->e, r->open.lane);
+		fl = flow_ref(r->e, lane_index(r->open.lane));
 		fl->lane.gone = gone;
 		lane_part(r->e, fl);
 		assert_int_equal(fl->lane.role, ROLE_NONE);

@@ -29,7 +29,7 @@ static void send_close(struct engine *e, struct flow *fl, enum lane_reason why)
 	struct lane *l = &fl->lane;
 	struct report r = {
 		.type = REPORT_CLOSE,
-		.lane = l->role == ROLE_ACCEPTOR ? l->acceptor.peer_lane : flow_index(e, fl),
+		.lane = l->role == ROLE_ACCEPTOR ? l->acceptor.peer_lane : lane_number(e, fl),
 		.gen = l->gen,
 		.key = fl->key,
 		.by_opener = l->role == ROLE_OPENER,

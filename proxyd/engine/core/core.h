@@ -257,6 +257,11 @@ void pace_init(struct engine *e);
 void pace_limits(struct engine *e);
 void pace_run(struct engine *e, struct flow *fl);
 void pace_tick(struct engine *e);
+
+/** pace_pool - the @n engines, of which the first refills, share the tokens of @link and of all
+ * links. pace_waits - whether a lane of @e wants to send over @link. */
+void pace_pool(struct engine *const *e, unsigned int n, unsigned int link);
+bool pace_waits(const struct engine *e, unsigned int link);
 bool pace_may_send(struct engine *e);
 void pace_sent(struct engine *e, uint32_t len);
 /** passing_tokens - bytes that may pass by over link @k, which that floods; 0 or less: none. */

@@ -274,14 +274,7 @@ void flow_unpair(struct engine *e, struct flow *fl)
 
 static uint32_t pair_of(const struct flow_key *k)
 {
-	uint64_t h = 0, v;
-
-	for (int i = 0; i < 16; i += 8) {
-		h ^= get_be64(k->src.b + i);
-		memcpy(&v, k->dst.b + i, 8);
-		h ^= get_be64(k->dst.b + i);
-	}
-	return h * 0x9e3779b97f4a7c15u >> 48 & (PAIR_SLOTS - 1);
+	return ip_pair_hash(&k->src, &k->dst) >> 48 & (PAIR_SLOTS - 1);
 }
 
 /** pair_epoch - of the two hosts of @k. Hosts that share a slot flush each other's guesses. */

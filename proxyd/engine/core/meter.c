@@ -151,6 +151,51 @@ void meter_tick(struct engine *e)
 	}
 }
 
+/* What @e has sent and got over link @i is told as @lead's; the pace is what @lead has found. */
+static void follow(struct engine *lead, struct engine *e, unsigned int i)
+{
+	struct wan_link *k = link_at(e, i), *l = link_at(lead, i);
+
+	l->sent += k->sent - k->told_sent;
+	l->got += k->got - k->told_got;
+	l->packets += k->packets;
+	l->marked += k->marked;
+	k->told_sent = k->sent;
+	k->told_got = k->got;
+	k->packets = k->marked = 0;
+	if (k->heard_at == l->heard_at)
+		return;
+	k->heard_at = l->heard_at;
+	*link_rate(e, i) = l->rate;
+}
+
+void engine_follow(struct engine *const *e, unsigned int n, uint64_t now_ns)
+{
+	for (unsigned int k = 0; k < n; k++)
+		batch_begin(e[k], now_ns);
+	for (unsigned int i = 0; i < LINKS; i++) {
+		bool busy = pace_waits(e[0], i);
+
+		for (unsigned int k = 1; k < n; k++) {
+			const struct wan_link *own = &e[k]->link[i];
+			bool told = own->sent == own->told_sent && own->got == own->told_got;
+
+			busy |= !told || pace_waits(e[k], i);
+			if (!told || own->heard_at != e[0]->link[i].heard_at)
+				follow(e[0], e[k], i);
+		}
+		if (busy)
+			pace_pool(e, n, i);
+	}
+}
+
+void engine_meter(struct engine *e, uint64_t now_ns)
+{
+	batch_begin(e, now_ns);
+	meter_tick(e);
+	batch_end(e);
+}
+
 void meter_forget(struct engine *e, unsigned int peer)
 {
 	struct wan_link *k = link_at(e, peer);

@@ -331,6 +331,14 @@ static inline void batch_begin(struct engine *e, uint64_t now_ns)
 	e->now = now_ns;
 }
 
+static inline void batch_end(struct engine *e)
+{
+	if (!e->undo)
+		return;
+	pool_batch_end(e->pool);
+	undo_commit(e->undo);
+}
+
 /** engine_change - @len bytes at @p, anywhere in the arena, are about to change. */
 static inline void engine_change(struct engine *e, const void *p, uint32_t len)
 {
@@ -382,6 +390,17 @@ static inline struct rate *link_rate(struct engine *e, unsigned int i)
 static inline uint32_t flow_index(const struct engine *e, const struct flow *fl)
 {
 	return (uint32_t)(fl - e->flows);
+}
+
+/** lane_number - of the lane of @fl, in reports; lane_index - its flow's, in such a number. */
+static inline uint32_t lane_number(const struct engine *e, const struct flow *fl)
+{
+	return flow_index(e, fl) | flow_slice(&fl->key) << LANE_SLICE;
+}
+
+static inline uint32_t lane_index(uint32_t number)
+{
+	return number & ((1u << LANE_SLICE) - 1);
 }
 
 /** timer_arm, timer_cancel, timer_armed - the timer @which of the lane of @fl. */

@@ -105,6 +105,11 @@ void pace_limits(struct engine *e)
 	engine_wake_at(e, e->now);
 }
 
+static void refill_box(struct engine *e)
+{
+	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
+}
+
 /* What came to the bucket of link @i since a lane last wanted something of it. */
 static struct wan_link *refill_link(struct engine *e, unsigned int i)
 {
@@ -323,7 +328,7 @@ void passing_sent(struct engine *e, uint32_t len)
 	const struct wan_link *k = refill_link(e, e->via);
 	int64_t most = burst(e, link_pace(e, k));
 
-	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
+	refill_box(e);
 	/* no more debts than a burst: who is paced has to pay them */
 	if (k->tokens > -most && e->tokens > -most)
 		pace_sent(e, len);
@@ -337,11 +342,45 @@ int64_t passing_tokens(struct engine *e, struct wan_link *k)
 	return k->passing;
 }
 
+/* What @n buckets have together, each gets an equal part of: those that are empty wait for the next
+ * time. Only that of the first one fills up. */
+static void pool(int64_t *const *tokens, unsigned int n)
+{
+	int64_t sum = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		sum += *tokens[i];
+	for (unsigned int i = 0; i < n; i++)
+		*tokens[i] = sum / n + (i ? 0 : sum % n);
+}
+
+void pace_pool(struct engine *const *e, unsigned int n, unsigned int link)
+{
+	int64_t *box[ENGINES_MAX], *own[ENGINES_MAX];
+
+	(void)refill_link(e[0], link);
+	refill_box(e[0]);
+	for (unsigned int i = 0; i < n; i++) {
+		struct wan_link *k = link_at(e[i], link);
+
+		own[i] = &k->tokens;
+		box[i] = &e[i]->tokens;
+		k->tokens_at = e[i]->tokens_at = e[i]->now;
+	}
+	pool(own, n);
+	pool(box, n);
+}
+
+bool pace_waits(const struct engine *e, unsigned int link)
+{
+	return someone_waits(&e->link[link].run);
+}
+
 void pace_tick(struct engine *e)
 {
 	uint64_t next;
 
-	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
+	refill_box(e);
 	next = give_turns(e, &e->run_lan, NULL);
 	for (unsigned int n = 0; n < LINKS; n++) {
 		unsigned int i = (e->first_link + n) % LINKS;

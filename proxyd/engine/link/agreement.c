@@ -239,7 +239,8 @@ static void stale_lane(struct engine *e, unsigned int peer, const struct report 
 
 static struct flow *own_lane(struct engine *e, unsigned int peer, const struct report *r)
 {
-	struct flow *fl = r->lane < e->nflows ? flow_ref(e, r->lane) : NULL;
+	uint32_t i = lane_index(r->lane);
+	struct flow *fl = i < e->nflows ? flow_ref(e, i) : NULL;
 
 	if (fl && fl->used && fl->lane.role == ROLE_OPENER && fl->lane.gen == r->gen &&
 	    fl->lane.peer == (int8_t)peer)

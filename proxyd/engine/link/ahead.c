@@ -61,7 +61,7 @@ bool ahead_tell(struct engine *e, struct flow *fl)
 	if (fl->rule < 0 || e->rules[fl->rule].prefetch != PREFETCH_RESPONDER ||
 	    !(e->peer_features[l->peer] & PEER_FEATURE_AHEAD) || !l->accepted)
 		return false;
-	r = (struct report){.type = REPORT_AHEAD, .lane = flow_index(e, fl), .gen = l->gen};
+	r = (struct report){.type = REPORT_AHEAD, .lane = lane_number(e, fl), .gen = l->gen};
 	s = &r.reads;
 	while (psn_before(l->nxt.psn, l->epsn.psn) && psn_before(l->nxt.psn, l->opener.room) &&
 	       untold(e, d = lane_pkt(e, l, l->nxt.psn), &f) && goes_on(s, &f, d->span)) {

@@ -84,7 +84,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct report r = {
 		.type = REPORT_OPEN,
-		.lane = flow_index(e, fl),
+		.lane = lane_number(e, fl),
 		.gen = l->gen,
 		.key = fl->key,
 		.lqpn = e->flows[fl->partner].key.dqpn,

@@ -107,7 +107,8 @@ struct order_log *order_log_of(const struct engine *e, const struct flow_key *k)
 	for (int i = 0; i < 16; i += 8)
 		h = (h ^ get_be64(k->src.b + i)) * 0x9e3779b97f4a7c15u +
 		    (get_be64(k->dst.b + i) ^ h >> 29) * 0xc2b2ae3d27d4eb4fu;
-	return log_ref(e, (h ^ h >> 31) >> 32 & (ORDER_LOGS - 1));
+	h = (h ^ h >> 31) >> 32 & ((1u << LOG_SLICE) - 1);
+	return log_ref(e, flow_slice(k) << LOG_SLICE | (uint32_t)h);
 }
 
 void order_due_at(struct engine *e, struct order_log *g, uint64_t when)

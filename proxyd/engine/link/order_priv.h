@@ -6,7 +6,7 @@
 #include "engine/link/order.h"
 
 /* Logs of one appliance. Pairs of hosts that share one are kept in order among each other, too. */
-#define ORDER_LOGS    1024u
+#define ORDER_LOGS    (SLICES << LOG_SLICE)
 /* Records of all logs. */
 #define ORDER_RECORDS 32768u
 #define LOG_NONE      0xffffffffu

@@ -20,6 +20,7 @@ static struct order_rec told_as(const struct engine *e, const struct order_rec *
 
 	if (!e->flows[r->lane].lane.ordered || lane_at(e, r->lane)->birth != r->birth)
 		x.kind = ORDER_CLEAR;
+	x.lane = lane_number(e, &e->flows[r->lane]);
 	return x;
 }
 
@@ -78,7 +79,7 @@ static bool answer_lost(const struct engine *e, const struct order_log *g)
 		return false;
 	r = told_as(e, log_record(e, g->records.head));
 	return r.kind == ORDER_CLEAR ||
-	       !psn_before(e->flows[r.lane].lane.una.psn, (struct wire_psn){r.psn});
+	       !psn_before(e->flows[lane_index(r.lane)].lane.una.psn, (struct wire_psn){r.psn});
 }
 
 /* The peer tells what it has of our log, and what it has carried out. */

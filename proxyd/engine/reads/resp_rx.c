@@ -344,7 +344,7 @@ static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 	const struct holes *hs = holes_at(e->pool, x->gaps.holes);
 	struct report r = {
 		.type = REPORT_RESP,
-		.lane = flow_index(e, fl),
+		.lane = lane_number(e, fl),
 		.gen = l->gen,
 		.key = fl->key,
 		.seq = ++x->seq,
