@@ -59,7 +59,7 @@ endif
 CORE_DIRS := proxyd/wire proxyd/store proxyd/engine $(addprefix proxyd/engine/,number core owner learn fault reads prefetch announce link far near)
 CORE_SRC := $(wildcard $(addsuffix /*.c,$(CORE_DIRS)))
 CORE_LIBS := -lisal -lxxhash -lsodium -lm
-DAEMON_SRC := $(wildcard proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
+DAEMON_SRC := $(wildcard proxyd/shards/*.c proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
 # All but main() goes into libraries, so that tests can link it. The replay shows its table with the tool's
 # renderer, and a reload is asked for by its client; the tool makes keys, and reads values, with the daemon's code.
 MAIN_SRC := $(wildcard proxyd/config/*.c proxyd/host/*.c proxyd/daemon/*.c) cli/object.c cli/render.c cli/client.c
@@ -229,7 +229,7 @@ check-san: deps
 check-tsan: deps
 	$(Q)$(MAKE) $(JOBS) lab
 	$(Q)$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread OPT='-O1 -g' all tests
-	$(Q)B=$(B)/tsan LAB_BIN=$(B)/lab TIMES=10 SANITIZED=yes setarch -R tests/run.sh unit scenario/test_threads netns/test_pair
+	$(Q)B=$(B)/tsan LAB_BIN=$(B)/lab TIMES=10 SANITIZED=yes setarch -R tests/run.sh unit scenario/test_threads netns/test_pair netns/test_shards
 	$(Q)TSAN_OPTIONS=suppressions=tests/tsan.supp setarch -R $(B)/tsan/tests/bench/bench_shards --quick
 
 # Daemons killed, handed over and upgraded at random while hosts are at work (root). EVENTS: so many in all.

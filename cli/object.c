@@ -46,6 +46,7 @@ static const struct column qp_columns[] = {
 	{"transit-bytes", NULL, COL_BYTES, COL_DETAIL},
 	{"transit-oldest-ms", NULL, COL_MS, COL_DETAIL},
 	{"idle-ms", NULL, COL_MS, COL_DETAIL},
+	{"core", "CORE", COL_NUMBER, COL_PRESENT},
 	{NULL, NULL, 0, 0},
 };
 

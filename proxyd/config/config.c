@@ -353,6 +353,7 @@ static void defaults(struct config *c)
 	strcpy(c->socket, CONFIG_SOCKET);
 	c->pool_bytes = 256ull << 20;
 	c->max_conns = 16384;
+	c->cores = 1;
 	c->wan_rate = PACE_AUTO;
 	c->port = CONFIG_PORT;
 	c->peer_timeout_ns = 60 * SEC;

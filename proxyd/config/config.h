@@ -86,7 +86,7 @@ struct config {
 	unsigned int if_line[STEER_SIDES];
 	char socket[108];
 	uint64_t pool_bytes;
-	uint32_t max_conns;
+	uint32_t max_conns, cores;
 	enum afxdp_mode mode;
 	uint64_t wan_rate;
 	uint8_t share;

@@ -19,7 +19,7 @@ static bool read_conn(struct capture *c, const struct view_source *src, const js
 	struct conn_info ci;
 
 	if (!json_is_integer(id) || n < 0 || n > UINT32_MAX ||
-	    !engine_conn_next(src->engine, (uint32_t)n, now_ns, &ci) || ci.id != n)
+	    !shards_conn(src->shards, (uint32_t)n, now_ns, &ci))
 		return false;
 	c->conn = ci.id;
 	c->lan_ip = ci.lan_ip;
@@ -70,7 +70,7 @@ static uint64_t held(const struct capture *c, const struct view_source *src, uin
 {
 	uint64_t sum = 0;
 
-	if (!engine_conn_next(src->engine, c->conn, now_ns, ci) || ci->id != c->conn)
+	if (!shards_conn(src->shards, c->conn, now_ns, ci))
 		return 0;
 	for (int i = 0; i < 2; i++)
 		sum += ci->lane[i].custody.packets + ci->lane[i].transit.packets;
@@ -84,7 +84,7 @@ void capture_before(struct capture *c, const struct view_source *src, uint64_t n
 	c->nframe = c->left_out = c->used = 0;
 	c->held = held(c, src, now_ns, &ci);
 	for (int i = 0; i < EC_COUNT; i++)
-		c->before[i] = engine_counter(src->engine, i);
+		c->before[i] = shards_counter(src->shards, i);
 }
 
 /* Whether the frame belongs to the queue pair. Packets name only the destination QP. */
@@ -137,7 +137,7 @@ static void moved_text(const struct capture *c, const struct view_source *src, c
 
 	buf[0] = '\0';
 	for (int i = 0; i < EC_COUNT && used < len; i++) {
-		uint64_t d = engine_counter(src->engine, i) - c->before[i];
+		uint64_t d = shards_counter(src->shards, i) - c->before[i];
 
 		if (d && is_decision(i))
 			used += (size_t)snprintf(buf + used, len - used, "%s%s +%llu",

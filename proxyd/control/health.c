@@ -187,7 +187,7 @@ static void scan(struct health *h, const struct view_source *src, uint64_t now)
 	struct conn_info ci;
 
 	for (int i = 0; i < SCAN_CONNS; i++) {
-		if (!engine_conn_next(src->engine, h->scan_conn, now, &ci)) {
+		if (!shards_conn_next(src->shards, h->scan_conn, now, &ci)) {
 			h->scan = h->scanned;
 			h->scanned = (struct health_scan){0};
 			h->scan_conn = 0;
@@ -231,7 +231,7 @@ void health_bypass(struct health *h, const struct view_source *src, const char *
 	/* the scan under way has counted only some of the connections */
 	h->scanned = (struct health_scan){0};
 	h->scan_conn = 0;
-	h->scan.bypassed = h->sample.scan.bypassed = engine_bypassed(src->engine);
+	h->scan.bypassed = h->sample.scan.bypassed = shards_bypassed(src->shards);
 	h->sample.bypass = bypass;
 	h->sample.now = now_ns;
 	health_judge_bypass(h);
@@ -241,7 +241,7 @@ void health_missed(struct health *h, const struct view_source *src, uint32_t con
 {
 	struct conn_info ci;
 
-	if (!engine_conn_next(src->engine, conn, now_ns, &ci) || ci.id != conn)
+	if (!shards_conn(src->shards, conn, now_ns, &ci))
 		return;
 	for (int i = 0; i < 2; i++) {
 		if (!ci.lane[i].bypassed)
@@ -313,7 +313,7 @@ static void sample_blocked(struct health *h, const struct view_source *src, unsi
 	struct health_peer *p = &h->sample.peer[i];
 	struct link_info k;
 
-	if (!engine_link_info(src->engine, i, &k))
+	if (!shards_link_info(src->shards, i, &k))
 		return;
 	p->blocked[0] = health_blocked(&h->way[i][0], &k.out, now);
 	p->blocked[1] = health_blocked(&h->way[i][1], &k.in, now);
@@ -466,7 +466,7 @@ void health_site(const struct health *h, struct proto_site *out)
 static void sample(struct health *h, const struct view_source *src,
 		   const struct health_source *more, uint64_t now)
 {
-	const struct engine *e = src->engine;
+	const struct shards *e = src->shards;
 
 	h->sample = (struct health_sample){
 		.now = now,
@@ -476,16 +476,16 @@ static void sample(struct health *h, const struct view_source *src,
 		.ahead_off = more->ahead_off,
 		.bypass = more->bypass,
 		.scan = h->scan,
-		.n = {.tx_wan = engine_counter(e, EC_TX_WAN),
-		      .retx_wan = engine_counter(e, EC_RETX_WAN),
-		      .retx_spurious = engine_counter(e, EC_RETX_SPURIOUS),
-		      .no_room = engine_counter(e, EC_NO_ROOM),
-		      .faults = engine_counter(e, EC_FAULTS),
-		      .lost_packets = engine_counter(e, EC_LOST_PACKETS),
-		      .table_full = engine_counter(e, EC_TABLE_FULL),
-		      .unsealed = engine_counter(e, EC_UNSEALED)},
+		.n = {.tx_wan = shards_counter(e, EC_TX_WAN),
+		      .retx_wan = shards_counter(e, EC_RETX_WAN),
+		      .retx_spurious = shards_counter(e, EC_RETX_SPURIOUS),
+		      .no_room = shards_counter(e, EC_NO_ROOM),
+		      .faults = shards_counter(e, EC_FAULTS),
+		      .lost_packets = shards_counter(e, EC_LOST_PACKETS),
+		      .table_full = shards_counter(e, EC_TABLE_FULL),
+		      .unsealed = shards_counter(e, EC_UNSEALED)},
 	};
-	engine_memory(e, &h->sample.mem);
+	shards_memory(e, &h->sample.mem);
 	sample_ports(h, src->port, now);
 	sample_peers(h, src, now);
 	h->sample.missed = missed_lately(h, now);

@@ -34,7 +34,7 @@ void monitor_event(const struct view_source *src, const struct engine_event *ev,
 	if (!feed_wanted(src->monitor))
 		return;
 	o = begin(names[ev->type]);
-	if (engine_conn_next(src->engine, ev->conn, now_ns, &ci) && ci.id == ev->conn) {
+	if (shards_conn(src->shards, ev->conn, now_ns, &ci)) {
 		view_put_conn(o, &ci);
 		view_put_str(o, "rule", view_rule_name(src, ci.rule));
 		view_put_str(o, "peer", view_peer_name(src, ci.peer));

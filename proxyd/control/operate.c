@@ -34,7 +34,7 @@ static enum named conn_of(const struct view_source *src, const json_t *req, uint
 		wrong(err, errlen, "request has no \"id\" of a connection");
 		return NAMED_WRONG;
 	}
-	if (!engine_conn_next(src->engine, (uint32_t)n, now_ns, ci) || ci->id != n ||
+	if (!shards_conn(src->shards, (uint32_t)n, now_ns, ci) ||
 	    (json_is_integer(lqpn) && json_integer_value(lqpn) != ci->lqpn) ||
 	    (json_is_integer(rqpn) && json_integer_value(rqpn) != ci->rqpn)) {
 		*out = json_pack("{s:b, s:b}", key, 0, "gone", 1);
@@ -53,7 +53,7 @@ static bool run_release(const struct view_source *src, const json_t *req, uint64
 	named = conn_of(src, req, now_ns, &ci, "released", out, err, errlen);
 	if (named != NAMED_CONN)
 		return named == NAMED_GONE;
-	held = engine_release(src->engine, ci.id, now_ns);
+	held = shards_release(src->shards, ci.id, now_ns);
 	*out = json_pack("{s:b}", "released", held);
 	return true;
 }
@@ -113,7 +113,7 @@ static bool run_bypass(const struct view_source *src, const json_t *req, uint64_
 	if (!json_is_boolean(json_object_get(req, "on")))
 		return wrong(err, errlen, "request has no \"on\", true or false");
 	if (json_is_true(json_object_get(req, "all"))) {
-		engine_bypass(src->engine, BYPASS_ALL, 0, on, now_ns);
+		shards_bypass(src->shards, BYPASS_ALL, 0, on, now_ns);
 		op->all = on;
 		op->nrules = on ? op->nrules : 0;
 	} else if (rule) {
@@ -123,14 +123,14 @@ static bool run_bypass(const struct view_source *src, const json_t *req, uint64_
 		if (i < 0 && (on || !rule_noted(op, rule)))
 			return wrong(err, errlen, "there is no such rule; see rule show");
 		if (i >= 0)
-			engine_bypass(src->engine, BYPASS_RULE, (uint32_t)i, on, now_ns);
+			shards_bypass(src->shards, BYPASS_RULE, (uint32_t)i, on, now_ns);
 		note_rule(op, rule, on);
 	} else {
 		enum named named = conn_of(src, req, now_ns, &ci, "bypassed", out, err, errlen);
 
 		if (named != NAMED_CONN)
 			return named == NAMED_GONE;
-		engine_bypass(src->engine, BYPASS_CONN, ci.id, on, now_ns);
+		shards_bypass(src->shards, BYPASS_CONN, ci.id, on, now_ns);
 	}
 	say_bypassed(op);
 	*out = json_pack("{s:b}", "bypassed", on);
@@ -146,7 +146,7 @@ void operate_rules(const struct view_source *src, uint64_t now_ns)
 		return;
 	for (unsigned int i = 0; i < src->nrules; i++)
 		rules |= (uint64_t)rule_noted(op, src->rules[i].name) << i;
-	engine_bypass_rules(src->engine, rules, now_ns);
+	shards_bypass_rules(src->shards, rules, now_ns);
 }
 
 static bool run_clear(const struct view_source *src, const json_t *req, uint64_t now_ns,

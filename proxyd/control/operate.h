@@ -11,7 +11,7 @@
 
 #include "control/view.h"
 
-#define OPERATE_COUNTERS 320 /* of stats-show, at most */
+#define OPERATE_COUNTERS 384 /* of stats-show, at most */
 #define OPERATE_ERROR	 512 /* bytes of an error answer */
 
 /**

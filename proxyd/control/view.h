@@ -15,6 +15,7 @@
 
 #include "engine/engine.h"
 #include "engine/rule.h"
+#include "shards/shards.h"
 
 struct afxdp;
 struct health;
@@ -41,6 +42,12 @@ struct view_counter {
 	const uint64_t *value;
 };
 
+/** struct view_core - what a core has done: frames that it moved, that it gave to another core, and
+ * for which that had no room. */
+struct view_core {
+	const uint64_t *frames, *handed, *dropped;
+};
+
 /**
  * struct view_source - what views read; nothing is owned.
  * @port:       NULL when there is none (replay); @session, @sock: NULL without peers
@@ -52,9 +59,10 @@ struct view_counter {
  *              impossible
  * @own:        addresses of this host; NULL when they are not known
  * @daemon:     the daemon's own counters: @ndaemon of them
+ * @core:       @ncores of them, 0: nobody asks
  */
 struct view_source {
-	struct engine *engine;
+	struct shards *shards;
 	struct afxdp *port;
 	struct session *session;
 	struct peer_socket *sock;
@@ -72,6 +80,8 @@ struct view_source {
 	const struct own *own;
 	const struct view_counter *daemon;
 	unsigned int ndaemon;
+	struct view_core core[SHARDS_MAX];
+	unsigned int ncores;
 };
 
 /** struct view_cursor - how far a view has come; all zero at first. */

@@ -123,7 +123,7 @@ enum view_step view_lane(const struct view_source *src, struct view_cursor *cur,
 {
 	struct conn_info ci;
 
-	if (!engine_conn_next(src->engine, cur->conn, now_ns, &ci))
+	if (!shards_conn_next(src->shards, cur->conn, now_ns, &ci))
 		return VIEW_END;
 	if (ci.id != cur->conn) {
 		cur->conn = ci.id;

@@ -60,7 +60,7 @@ static void put_link(json_t *o, const struct view_source *src, unsigned int i)
 {
 	struct link_info k;
 
-	if (!engine_link_info(src->engine, i, &k))
+	if (!shards_link_info(src->shards, i, &k))
 		return;
 	view_put_int(o, "ecn-marked", k.marked);
 	view_put_str(o, "pace", k.phase);

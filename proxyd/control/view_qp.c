@@ -225,6 +225,8 @@ static json_t *qp_object(const struct view_source *src, const struct conn_info *
 			    a->opener && a->srtt_ns ? json_integer((json_int_t)(a->srtt_ns / 1000))
 						    : json_null());
 	view_put_int(o, "idle-ms", ci->idle_ns / 1000000);
+	if (src->ncores > 1)
+		view_put_int(o, "core", shards_of_conn(src->shards, ci->id) % src->ncores);
 	if (note(src, ci, state, now_ns, text, sizeof(text)))
 		view_put_str(o, "note", text);
 	return o;
@@ -235,7 +237,7 @@ enum view_step view_qp(const struct view_source *src, struct view_cursor *cur, u
 {
 	struct conn_info ci;
 
-	if (!engine_conn_next(src->engine, cur->conn, now_ns, &ci))
+	if (!shards_conn_next(src->shards, cur->conn, now_ns, &ci))
 		return VIEW_END;
 	cur->conn = ci.id + 1;
 	*out = qp_object(src, &ci, now_ns);

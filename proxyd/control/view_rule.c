@@ -111,7 +111,7 @@ static bool add_up(const struct view_source *src, struct view_cursor *cur, uint6
 	struct conn_info ci;
 
 	for (unsigned int i = 0; i < COUNT_PER_CALL; i++) {
-		if (!engine_conn_next(src->engine, cur->conn, now_ns, &ci))
+		if (!shards_conn_next(src->shards, cur->conn, now_ns, &ci))
 			return true;
 		cur->conn = ci.id + 1;
 		if (!ci.paired || ci.rule < 0 || ci.rule >= RULE_MAX)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Every number that is not about one connection: one object each, {group, name, value, help}.
- * Groups: the engine's counters, its memory, each port, what the XDP program did on it, the peers'
- * socket, the daemon.
+ * Groups: the engines' counters and memory, each port, what the XDP program did on it, the peers'
+ * socket, the daemon, its cores.
  */
 #include "control/view.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "control/operate.h"
@@ -125,7 +126,7 @@ static json_t *engine_entry(const struct view_source *src, size_t i)
 {
 	if (i >= EC_COUNT)
 		return NULL;
-	return entry("engine", engine_counter_name(i), engine_counter(src->engine, i),
+	return entry("engine", engine_counter_name(i), shards_counter(src->shards, i),
 		     engine_counter_help(i));
 }
 
@@ -133,7 +134,7 @@ static json_t *memory_entry(const struct view_source *src, size_t i)
 {
 	struct engine_memory m;
 
-	engine_memory(src->engine, &m);
+	shards_memory(src->shards, &m);
 	return fields_entry("memory", &m, memory_fields, COUNT(memory_fields), i);
 }
 
@@ -179,6 +180,30 @@ static json_t *daemon_entry(const struct view_source *src, size_t i)
 	return entry("daemon", src->daemon[i].name, *src->daemon[i].value, src->daemon[i].help);
 }
 
+/* With one core it would say what the ports say. */
+static json_t *core_entry(const struct view_source *src, size_t i)
+{
+	static const struct {
+		const char *name, *help;
+	} what[] = {
+		{"frames", "frames that this core has moved"},
+		{"handed", "frames that came by its queues and belong to other cores"},
+		{"dropped", "frames of these that were dropped, as the other had no room"},
+	};
+	const struct view_core *c = &src->core[i / COUNT(what)];
+	char group[16];
+
+	if (src->ncores < 2 || i / COUNT(what) >= src->ncores)
+		return NULL;
+	snprintf(group, sizeof(group), "core-%zu", i / COUNT(what));
+	i %= COUNT(what);
+	return entry(group, what[i].name,
+		     *(i == 0	? c->frames
+		       : i == 1 ? c->handed
+				: c->dropped),
+		     what[i].help);
+}
+
 /* Counters are shown since they were cleared; @at: index among all. The total stands beside it, for
  * programs that plot it. */
 static void count_from(const struct view_source *src, json_t *o, uint32_t at, bool counter)
@@ -197,7 +222,8 @@ enum view_step view_stats(const struct view_source *src, struct view_cursor *cur
 			  json_t **out)
 {
 	static json_t *(*const groups[])(const struct view_source *, size_t) = {
-		engine_entry, memory_entry, port_entry, steer_entry, socket_entry, daemon_entry,
+		engine_entry, memory_entry, port_entry, steer_entry,
+		socket_entry, daemon_entry, core_entry,
 	};
 
 	(void)now_ns;

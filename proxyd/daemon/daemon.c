@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One thread, one loop. Descriptors only wake it; the work is done in turns (work()): frames from
+ * One loop in one thread. Descriptors only wake it; the work is done in turns (work()): frames from
  * the ports and datagrams from the peers go into the engine, the engine's tick produces frames and
- * reports, and all of it leaves in one batch. While there is more to do a turn repeats, a bounded
+ * reports, and all of it leaves in one batch. With several cores only that moving of frames is done
+ * by several threads (daemon_cores.c). While there is more to do a turn repeats, a bounded
  * number of times, so that signals and the control socket are served every few hundred microseconds
  * at any load.
  *
@@ -26,9 +27,8 @@
 #include "host/log.h"
 #include "port/afxdp.h"
 
-#define RX_BUDGET   128 /* frames per socket and round */
-#define PEER_BUDGET 64	/* datagrams per round */
-#define ROUNDS	    8	/* per turn */
+#define PEER_BUDGET 64 /* datagrams per round */
+#define ROUNDS	    8  /* per turn */
 /* After a turn with so many frames the next ones gather for as long as that turn took, but no
  * longer than REST_NS. This process is often faster than what feeds it, and would be woken for a
  * few frames each time. At a steady rate, what comes in a rest is at most half of what the next
@@ -41,8 +41,6 @@
 #define OVERRUN_NS  1000000ull	   /* between queries of what the rings have lost */
 #define LOOK_NS	    50000ull	   /* datagrams of which no turn of the loop told wait no longer */
 #define SECOND_NS   1000000000ull
-/* More than any ring holds. */
-#define LAST_ROUNDS 64
 /* Time to put queue pairs into the error state (engine/fault). */
 #define FAILING_NS  6000000000ull
 /* If frames or reports wait for the kernel to take them: try again after this, doubled at most so
@@ -56,7 +54,7 @@ void daemon_clock(struct daemon *d)
 
 	d->now = loop_now();
 	if (d->now - before > STOOD_NS)
-		engine_stood_still(d->engine, before, d->now);
+		shards_stood_still(d->shards, before, d->now);
 	d->stood_long |= d->now - before > OLD_NS;
 }
 
@@ -69,14 +67,13 @@ static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_
 	 * to have arrived too early, and its delay would stay the smallest. */
 	daemon_clock(d);
 	d->box.waited_ns = waited_ns;
-	engine_box(d->engine, &d->box);
 	session_rx(d->session, peer, data, len, d->now);
 }
 
 /* The engine answers a METER with what it had received when the METER arrived, so it must know
  * which frames it may have read before or after that moment. Returns how many were read; some may
  * be left when it is PEER_BUDGET. */
-static int read_datagrams(struct daemon *d)
+int daemon_datagrams(struct daemon *d)
 {
 	uint64_t read = afxdp_wan_read(d->port);
 	int n;
@@ -85,7 +82,7 @@ static int read_datagrams(struct daemon *d)
 		d->overrun_at = d->now + OVERRUN_NS;
 		d->box.overrun = afxdp_overrun(d->port, STEER_WAN);
 	}
-	d->box.unread = afxdp_unread(d->port, STEER_WAN);
+	d->box.unread = afxdp_unread(d->port, STEER_WAN) + cores_unread(d);
 	d->box.early = read - d->wan_read;
 	n = peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d);
 	if (n == PEER_BUDGET)
@@ -93,36 +90,6 @@ static int read_datagrams(struct daemon *d)
 	else
 		d->wan_read = read;
 	return n;
-}
-
-static void to_engine(struct daemon *d, enum engine_port port, uint8_t *data, uint32_t len)
-{
-	while (!ask_rx(&d->ask, d->engine, port, data, len, d->now))
-		if (!ask_over(&d->ask, loop_now()) && d->session)
-			read_datagrams(d);
-}
-
-static void on_frame(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
-{
-	struct daemon *d = ctx;
-
-	if (!capture_on(&d->capture)) {
-		to_engine(d, (enum engine_port)side, data, len);
-		return;
-	}
-	capture_before(&d->capture, &d->view, d->now);
-	capture_frame(&d->capture, side, true, data, len, 0);
-	to_engine(d, (enum engine_port)side, data, len);
-	capture_after(&d->capture, &d->view, d->now);
-}
-
-_Static_assert(PORT_SOON == ENGINE_SOON, "both reckon with frames that are as far ahead");
-
-static void on_soon(void *ctx, const uint8_t *data, uint32_t len)
-{
-	struct daemon *d = ctx;
-
-	engine_rx_soon(d->engine, data, len);
 }
 
 /* What an operator has bypassed, besides single connections. */
@@ -153,20 +120,20 @@ static void finish(struct daemon *d, int exit_code)
 /* While draining: end it when it is done or its time is over. */
 static void check_drain(struct daemon *d)
 {
-	struct ledger left = engine_custody(d->engine, -1, d->now);
+	struct ledger left = shards_custody(d->shards, -1, d->now);
 	uint32_t failing;
 
 	if (d->phase == FAILING) {
-		if (engine_may_stop(d->engine) || d->now >= d->drain_until)
+		if (shards_may_stop(d->shards) || d->now >= d->drain_until)
 			finish(d, 1);
 		return;
 	}
 	/* daemon_release() logs what is left */
-	if (engine_may_stop(d->engine)) {
+	if (shards_may_stop(d->shards)) {
 		log_line(LOG_INFO, "stopped, nothing left in custody");
 		finish(d, 0);
 	} else if (d->now >= d->drain_until) {
-		failing = engine_give_up(d->engine, d->now);
+		failing = shards_give_up(d->shards, d->now);
 		if (!failing) {
 			log_line(LOG_INFO, "stopped, nothing left in custody");
 			finish(d, 0);
@@ -217,7 +184,7 @@ static void daemon_health(struct daemon *d)
 /* Custody is delivered first; nothing new is taken into it. */
 static void begin_stop(struct daemon *d)
 {
-	struct ledger left = engine_custody(d->engine, -1, d->now);
+	struct ledger left = shards_custody(d->shards, -1, d->now);
 
 	d->phase = DRAINING;
 	d->drain_until = d->now + d->cfg->drain_ns;
@@ -226,7 +193,7 @@ static void begin_stop(struct daemon *d)
 	monitor_say(&d->view, "stopping", "custody is delivered first");
 	log_line(LOG_INFO, "stopping: %llu packets, %llu bytes in custody to be delivered first",
 		 (unsigned long long)left.packets, (unsigned long long)left.bytes);
-	engine_drain(d->engine, d->now);
+	shards_drain(d->shards, d->now);
 }
 
 /*
@@ -276,7 +243,7 @@ static void every_second(struct daemon *d)
 		kept_lives();
 	tell_sites(d);
 	daemon_path(d);
-	engine_memory(d->engine, &mem);
+	shards_memory(d->shards, &mem);
 	sd_notifyf(0,
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",
 		   d->cfg->nrules, mem.conns, (unsigned long long)mem.custody_used >> 10,
@@ -311,21 +278,6 @@ static void housekeeping(struct daemon *d)
 		check_drain(d);
 }
 
-/* Much of what a tick does has the engine ask for another one at once, which mostly finds nothing.
- * That one is given here: a round would cost several system calls. */
-static void tick(struct daemon *d)
-{
-	bool told = capture_on(&d->capture);
-
-	if (told)
-		capture_before(&d->capture, &d->view, d->now);
-	engine_tick(d->engine, d->now);
-	if (engine_deadline(d->engine) <= d->now)
-		engine_tick(d->engine, d->now);
-	if (told)
-		capture_after(&d->capture, &d->view, d->now);
-}
-
 void daemon_on_datagrams(void *ctx, int fd)
 {
 	struct daemon *d = ctx;
@@ -338,21 +290,14 @@ void daemon_on_datagrams(void *ctx, int fd)
  * WAN it is always made, as these may need what a datagram explains. */
 static bool look_for_datagrams(struct daemon *d)
 {
-	if (d->now < d->look_at && !afxdp_waits(d->port, 0, STEER_WAN))
+	bool wan = false;
+
+	for (unsigned int i = 0; i < d->ncores && d->now < d->look_at; i++)
+		wan |= afxdp_waits(d->port, i, STEER_WAN);
+	if (d->now < d->look_at && !wan)
 		return false;
 	d->look_at = d->now + LOOK_NS;
 	return true;
-}
-
-/* Whether frames wait to be read. Later ones wake the loop. */
-static bool unread(const struct daemon *d)
-{
-	return afxdp_waits(d->port, 0, STEER_LAN) || afxdp_waits(d->port, 0, STEER_WAN);
-}
-
-static void on_old(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
-{
-	(void)ctx, (void)side, (void)data, (void)len;
 }
 
 /* Frames that came before a long pause of this process. Since then the hosts have sent their
@@ -360,10 +305,8 @@ static void on_old(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
  * long ago is not meant. */
 static void drop_old(struct daemon *d)
 {
-	unsigned int n = 0, some = 1;
+	unsigned int n = cores_drop(d);
 
-	for (int i = 0; i < LAST_ROUNDS && some; i++)
-		n += some = afxdp_rx(d->port, 0, RX_BUDGET, on_old, d);
 	if (n)
 		log_line(LOG_NOTICE,
 			 "this process stood still: %u frames that waited meanwhile are dropped",
@@ -383,31 +326,28 @@ static uint64_t one_round(struct daemon *d)
 		drop_old(d); /* the heartbeat of housekeeping has new ones come */
 	if (d->now >= d->next_house)
 		housekeeping(d);
-	afxdp_soon(d->port, 0, on_soon, d);
 	/* datagrams first: an OPEN must not be read after the frames that it explains */
 	if (d->session && look_for_datagrams(d))
-		more = read_datagrams(d) == PEER_BUDGET;
-	moved = afxdp_rx(d->port, 0, RX_BUDGET, on_frame, d);
-	d->frames += moved;
+		more = daemon_datagrams(d) == PEER_BUDGET;
 	/* its events for the engine belong to this batch */
 	if (d->session && d->now >= session_deadline(d->session))
 		session_tick(d->session, d->now);
-	tick(d);
+	shards_begin(d->shards, d->now);
+	moved = cores_run(d);
+	d->frames += moved;
 	if (d->session && !d->boots_known)
 		daemon_state_told(d);
 	deadline = d->next_house;
-	if (d->opened)
-		session_flush(d->session);
-	d->opened = false;
-	waiting = afxdp_flush(d->port, 0);
+	waiting = cores_flush(d);
+	shards_end(d->shards, d->now);
 	if (d->session) {
 		session_flush(d->session);
 		waiting |= peer_socket_flush(d->sock);
 		t = session_deadline(d->session);
 		deadline = t < deadline ? t : deadline;
 	}
-	more |= moved && unread(d);
-	t = engine_deadline(d->engine);
+	more |= moved && cores_have_frames(d);
+	t = shards_deadline(d->shards);
 	if (!waiting)
 		d->tx_waits = 0;
 	else if (d->now + (TX_WAIT_NS << d->tx_waits) < t)
@@ -451,7 +391,7 @@ void daemon_on_stop(void *ctx, int signo)
 		finish(d, 0); /* another process goes on, as planned */
 		return;
 	}
-	left = engine_custody(d->engine, -1, d->now);
+	left = shards_custody(d->shards, -1, d->now);
 	if (d->phase != RUNNING) {
 		log_line(left.packets ? LOG_ERR : LOG_INFO,
 			 "stopped at once by a second signal, %llu packets, %llu bytes in custody "
@@ -469,19 +409,10 @@ void daemon_on_stop(void *ctx, int signo)
  */
 void daemon_last_frames(struct daemon *d)
 {
-	unsigned int n;
-
 	if (!d->port)
 		return;
 	afxdp_heartbeat(d->port, 0);
-	for (int i = 0; i < LAST_ROUNDS; i++) {
-		d->now = loop_now();
-		n = afxdp_rx(d->port, 0, RX_BUDGET, on_frame, d);
-		engine_tick(d->engine, d->now);
-		(void)afxdp_flush(d->port, 0);
-		if (!n)
-			return;
-	}
+	cores_last_frames(d);
 }
 
 int daemon_run(struct daemon *d)

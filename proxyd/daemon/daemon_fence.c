@@ -13,10 +13,9 @@
 #include "host/log.h"
 #include "port/afxdp.h"
 
-int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+int daemon_fence(struct daemon *d, const struct flow_key *requests, uint32_t lqpn,
 		 const struct template *headers, bool on)
 {
-	struct daemon *d = ctx;
 	int rc = d->port ? afxdp_fence(d->port, requests, lqpn, on) : -ENOTCONN;
 
 	if (rc >= 0)
@@ -86,10 +85,10 @@ bool daemon_release(struct daemon *d)
 
 	if (afxdp_fenced(d->port, NULL, NULL) == 0)
 		return true;
-	if (engine_may_stop(d->engine)) {
+	if (shards_may_stop(d->shards)) {
 		/* The two hosts' numbers agree again, except where a queue pair is about to fail.
 		 */
-		for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci);
+		for (uint32_t id = 0; shards_conn_next(d->shards, id, d->now, &ci);
 		     id = ci.id + 1) {
 			struct flow_key out = {.src = ci.lan_ip,
 					       .dst = ci.wan_ip,

@@ -56,18 +56,32 @@ void kept_note_peers(struct kept *k, const struct config *cfg, uint32_t leaving)
 	}
 }
 
-void kept_note(struct kept *k, const struct config *cfg, int fd)
+void kept_note(struct kept *k, const struct config *cfg, const int *fds)
 {
 	struct stat st = {0};
 
 	memcpy(k->ifname, cfg->ifname, sizeof(k->ifname));
 	kept_note_peers(k, cfg, 0);
 	k->host_boot = host_boot();
-	(void)fstat(fd, &st);
+	(void)fstat(fds[0], &st);
 	k->dev = st.st_dev;
 	k->ino = st.st_ino;
+	k->shards = cfg->cores;
+	for (unsigned int i = 1; i < cfg->cores; i++)
+		if (!fstat(fds[i], &st))
+			k->other_ino[i] = st.st_ino;
 	k->pool_bytes = cfg->pool_bytes;
 	k->max_conns = cfg->max_conns;
+}
+
+const char *kept_others(const struct kept *k, const int *fds)
+{
+	struct stat st;
+
+	for (unsigned int i = 1; i < k->shards; i++)
+		if (fstat(fds[i], &st) || st.st_dev != k->dev || st.st_ino != k->other_ino[i])
+			return "a file of another core is missing or a copy";
+	return NULL;
 }
 
 bool kept_read(int fd, struct kept *k)
@@ -194,7 +208,8 @@ enum peer_event kept_event(const struct kept *k, unsigned int peer, enum peer_ev
 
 bool kept_resized(const struct kept *k, const struct config *cfg)
 {
-	return k->pool_bytes != cfg->pool_bytes || k->max_conns != cfg->max_conns;
+	return k->pool_bytes != cfg->pool_bytes || k->max_conns != cfg->max_conns ||
+	       k->shards != cfg->cores;
 }
 
 static void on_fault(int signo)

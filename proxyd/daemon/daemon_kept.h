@@ -14,6 +14,7 @@
 
 #include "config/config.h"
 #include "engine/engine.h" /* enum peer_event */
+#include "shards/shards.h"
 
 /**
  * struct kept_peer - the peer at this place.
@@ -33,7 +34,7 @@ struct kept_peer {
  * struct kept - beside the engine; the sessions follow.
  * @host_boot:             id of the host's boot, with which its clock begins
  * @dev, @ino:             of the file: a copy has old sequence numbers
- * @pool_bytes, @max_conns: that it was made for
+ * @pool_bytes, @max_conns, @shards: that it was made for; @other_ino: of the other shards' files
  * @vlan_strip:            VLAN stripping that the ports get back at the end (afxdp_config)
  */
 struct kept {
@@ -41,12 +42,16 @@ struct kept {
 	struct kept_peer peer[PEER_MAX];
 	sd_id128_t host_boot;
 	uint64_t dev, ino, pool_bytes;
-	uint32_t max_conns;
+	uint32_t max_conns, shards;
+	uint64_t other_ino[SHARDS_MAX];
 	uint8_t vlan_strip[STEER_PORTS];
 };
 
-/** kept_note - fill in all of it, for a new file @fd. */
-void kept_note(struct kept *k, const struct config *cfg, int fd);
+/** kept_note - fill in all of it, for new files @fds, one a shard. */
+void kept_note(struct kept *k, const struct config *cfg, const int *fds);
+
+/** kept_others - why the files @fds of the other shards are not those of @k; NULL if they are. */
+const char *kept_others(const struct kept *k, const int *fds);
 
 /** kept_note_peers - update the peers, after a reload, too; @leaving: removed ones, bits by place.
  */

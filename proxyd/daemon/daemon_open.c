@@ -27,46 +27,7 @@
 
 _Static_assert((int)PORT_LAN == (int)STEER_LAN && (int)PORT_WAN == (int)STEER_WAN, "same numbers");
 
-/* ---- the engine's and the session's outputs ---- */
-
-static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
-		   uint32_t seal)
-{
-	struct daemon *d = ctx;
-	int rc = d->port ? afxdp_tx(d->port, 0, (enum steer_side)port, data, len, seal) : -EAGAIN;
-
-	if (!rc && capture_on(&d->capture))
-		capture_frame(&d->capture, port, false, data, len, seal);
-	return rc;
-}
-
-static void sink_report(void *ctx, unsigned int peer, const struct report *r)
-{
-	struct daemon *d = ctx;
-
-	/* A report to a peer that is down is counted and lost; what matters is repeated when it is
-	 * back (engine_peer_event()). Reports wait in the socket if it has no room. */
-	if (!d->session)
-		return;
-	/* an OPEN goes before the frames that it explains, whose seals the peer cannot open without
-	 * it; a METER goes behind the frames that it counts */
-	if (r->type == REPORT_METER && d->opened) {
-		session_flush(d->session);
-		d->opened = false;
-	}
-	session_report(d->session, peer, r);
-	d->opened |= r->type == REPORT_OPEN;
-}
-
-static void sink_event(void *ctx, const struct engine_event *ev)
-{
-	struct daemon *d = ctx;
-
-	event_log_write(&d->events, &d->view, ev, d->now);
-	monitor_event(&d->view, ev, d->now);
-	if (ev->type == EVENT_BYPASS)
-		health_missed(&d->health, &d->view, ev->conn, d->now);
-}
+/* ---- the session's outputs ---- */
 
 static void session_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
 {
@@ -75,14 +36,28 @@ static void session_send(void *ctx, unsigned int peer, const uint8_t *data, size
 	peer_socket_send(d->sock, peer, data, len);
 }
 
-/* Tell the engine what the peer that has come up can do; log what our rules want and it cannot. */
-static void know_features(struct daemon *d, unsigned int peer)
+bool daemon_fits(const struct daemon *d, uint32_t features)
+{
+	return shards_n(d->shards) == 1 || features & PEER_FEATURE_SLICES;
+}
+
+/* Tell the engine what the peer that has come up can do; log what our rules want and it cannot.
+ * False: nothing can be done with it. */
+static bool know_features(struct daemon *d, unsigned int peer)
 {
 	struct session_info si;
 
 	if (!session_info(d->session, peer, d->now, &si))
-		return;
-	engine_peer_features(d->engine, peer, si.features);
+		return true;
+	if (!daemon_fits(d, si.features)) {
+		log_line(LOG_WARNING,
+			 "peer %s is of an older version that works with one core only: its "
+			 "connections pass unaccelerated; update longhaul there, or set cores = 1 "
+			 "here",
+			 si.name);
+		return false;
+	}
+	shards_peer_features(d->shards, peer, si.features);
 	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
 		const struct rule *r = &d->cfg->rules[i];
 
@@ -101,6 +76,7 @@ static void know_features(struct daemon *d, unsigned int peer)
 				"it as with policy = honest; update longhaul there",
 				si.name, r->name);
 	}
+	return true;
 }
 
 static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now_ns)
@@ -108,9 +84,8 @@ static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, u
 	struct daemon *d = ctx;
 
 	ev = daemon_state_event(d, peer, ev);
-	if (ev != PEER_DOWN)
-		know_features(d, peer);
-	engine_peer_event(d->engine, peer, ev, now_ns);
+	if (ev == PEER_DOWN || know_features(d, peer))
+		shards_peer_event(d->shards, peer, ev, now_ns);
 	d->boots_known = false;
 	if (ev == PEER_DOWN)
 		health_peer_down(&d->health, &d->view, peer, now_ns);
@@ -126,7 +101,8 @@ static void session_on_report(void *ctx, unsigned int peer, const struct report 
 
 	if (told)
 		capture_before(&d->capture, &d->view, d->now);
-	engine_rx_report(d->engine, peer, r, now_ns);
+	if (shards_n(d->shards) == 1 || shards_peer_is_up(d->shards, peer))
+		shards_report(d->shards, peer, r, &d->box, now_ns);
 	if (told)
 		capture_after(&d->capture, &d->view, now_ns);
 }
@@ -143,13 +119,6 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 {
 	const struct config *cfg = d->cfg;
 	struct engine_config ec = daemon_limits(cfg);
-	struct engine_sink sink = {
-		.ctx = d,
-		.tx = sink_tx,
-		.report = sink_report,
-		.event = sink_event,
-		.hold = daemon_fence,
-	};
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	int rc;
 
@@ -160,15 +129,15 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 		snprintf(err, errlen, "no random numbers: %s", strerror(errno));
 		return -EIO;
 	}
-	daemon_engine(d, &ec, &sink);
-	if (!d->engine) {
+	daemon_engines(d, &ec);
+	if (!d->shards) {
 		snprintf(err, errlen,
 			 "not enough memory for a pool of %llu MiB and %u connections; lower "
 			 "'pool' or 'max-connections'",
 			 (unsigned long long)cfg->pool_bytes >> 20, cfg->max_conns);
 		return -ENOMEM;
 	}
-	rc = engine_lock(d->engine);
+	rc = shards_lock(d->shards);
 	if (rc)
 		log_line(
 			LOG_WARNING,
@@ -176,8 +145,8 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 			"cannot be locked (%s); raise LimitMEMLOCK, lower 'pool', or turn swap off",
 			strerror(-rc));
 	if (!d->adopted) /* when adopting, hosts wait */
-		engine_huge(d->engine);
-	d->view.engine = d->engine;
+		shards_huge(d->shards);
+	d->view.shards = d->shards;
 	daemon_set_rules(d);
 	return 0;
 }
@@ -193,6 +162,7 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 		.max_held = cfg->max_conns,
 		.file = daemon_frames(d),
 		.file_new = !d->adopted, /* when adopting, hosts wait */
+		.parts = shards_n(d->shards),
 	};
 
 	for (unsigned int port = 0; port < STEER_PORTS; port++)
@@ -333,15 +303,20 @@ static int open_control(struct daemon *d, char *err, size_t errlen)
 	return 0;
 }
 
-static int give_up_privileges(const struct daemon *d, char *err, size_t errlen)
+/* The cores' threads keep no right that this one gives up. */
+static int give_up_privileges(struct daemon *d, char *err, size_t errlen)
 {
-	unsigned int flags = 0;
+	int rc = privilege_drop(afxdp_restores(d->port), err, errlen);
 
-	if (d->cfg->sandbox)
-		flags |= PRIVILEGE_SANDBOX;
-	if (afxdp_restores(d->port))
-		flags |= PRIVILEGE_NET_ADMIN;
-	return privilege_drop(flags, err, errlen);
+	if (rc)
+		return rc;
+	rc = cores_begin(d);
+	if (rc) {
+		snprintf(err, errlen, "%u cores cannot be used: %s; lower 'cores'",
+			 afxdp_parts(d->port), strerror(-rc));
+		return rc;
+	}
+	return d->cfg->sandbox ? privilege_sandbox(err, errlen) : 0;
 }
 
 static void say_port(const struct daemon *d, unsigned int port)
@@ -379,23 +354,34 @@ static void say_hello(const struct daemon *d)
 			 "this kernel has no multi-buffer AF_XDP: packets of path MTU 4096 pass by "
 			 "unaccelerated; use Linux 6.6 or later, or path MTU 2048 on the hosts");
 	if (d->adopted) {
-		struct ledger l = engine_custody(d->engine, -1, d->now);
+		struct ledger l = shards_custody(d->shards, -1, d->now);
 
 		log_line(
 			LOG_NOTICE,
 			"going on where a former longhauld ended, with %llu packets, %llu bytes in "
 			"custody, after a pause of %llu ms",
 			(unsigned long long)l.packets, (unsigned long long)l.bytes,
-			(unsigned long long)(loop_now() - engine_left_at(d->engine)) / 1000000);
+			(unsigned long long)(loop_now() - shards_left_at(d->shards)) / 1000000);
 	}
+	if (d->ncores < shards_n(d->shards))
+		log_line(LOG_WARNING,
+			 "%u core%s in use, not %u: %s; ethtool -L sets the number of "
+			 "queues",
+			 d->ncores, d->ncores == 1 ? " is" : "s are", shards_n(d->shards),
+			 afxdp_members(d->port) ? "a side has several ports"
+						: "a port has fewer queues");
+	if (d->ncores > 1)
+		log_line(LOG_INFO, "%u cores", d->ncores);
 	log_line(LOG_INFO, "ready: %u rules, %u peers, node %s", cfg->nrules, cfg->npeers,
 		 cfg->node);
 }
 
 struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 {
-	struct daemon *d = calloc(1, sizeof(*d));
+	struct daemon *d = aligned_alloc(_Alignof(struct daemon), sizeof(*d));
 
+	if (d)
+		memset(d, 0, sizeof(*d));
 	if (!d) {
 		snprintf(err, errlen, "out of memory");
 		free(cfg);
@@ -414,6 +400,7 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 	d->view.reload = daemon_reload;
 	d->view.reload_ctx = d;
 	d->now = d->started = loop_now();
+	cores_open(d);
 	if (daemon_names_wanted(cfg)) {
 		d->resolver = resolver_start();
 		if (!d->resolver)
@@ -460,6 +447,7 @@ void daemon_stop(struct daemon *d)
 	control_close(d->control);
 	if (d->port)
 		free_ = daemon_release(d);
+	cores_close(d);
 	afxdp_close(d->port);
 	d->port = NULL; /* the engine may still release flows */
 	session_destroy(d->session);
@@ -468,7 +456,7 @@ void daemon_stop(struct daemon *d)
 	resolver_stop(d->resolver);
 	if (d->own_fd)
 		close(d->own_fd);
-	engine_destroy(d->engine);
+	shards_destroy(d->shards);
 	daemon_state_close(d, free_);
 	capture_exit(&d->capture);
 	free(d->cfg);

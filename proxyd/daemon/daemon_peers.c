@@ -196,7 +196,7 @@ void daemon_peers_left(struct daemon *d)
 		session_peer_remove(d->session, i);
 		session_flush(d->session);
 		peer_socket_unmap(d->sock, i);
-		engine_peer_forget(d->engine, i, d->now);
+		shards_peer_forget(d->shards, i, d->now);
 		d->boot_told[i] = 0;
 		memset(&d->cfg->peers[i], 0, sizeof(d->cfg->peers[i]));
 		memset(&d->view.peers[i], 0, sizeof(d->view.peers[i]));

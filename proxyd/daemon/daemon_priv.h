@@ -6,6 +6,7 @@
 #define LONGHAUL_DAEMON_PRIV_H
 
 #include <net/if.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@
 #include "peer/session.h"
 #include "peer/socket.h"
 #include "port/own.h"
+#include "shards/inbox.h"
+#include "shards/shards.h"
+#include "shards/team.h"
 
 enum phase {
 	RUNNING,
@@ -35,11 +39,30 @@ enum phase {
 #define STATE_PATH 160
 
 /**
+ * struct core - a thread that moves frames (daemon_cores.c).
+ * @ask:    [core] -> whether what came by it waits for datagrams; its own: from the ports
+ * @from:   [core] -> frames that came there and are ours; NULL where there is one core only
+ * @opened: an OPEN waits to leave before the frames of this round; @waiting: some could not leave
+ * @moved:  frames of this round; of all rounds: @frames, @handed to another core, @dropped since
+ *          that had no room
+ */
+struct core {
+	_Alignas(64) struct daemon *d;
+	unsigned int index;
+	struct ask ask[SHARDS_MAX];
+	struct inbox *from[SHARDS_MAX];
+	bool opened, waiting;
+	unsigned int moved;
+	uint64_t frames, handed, dropped;
+};
+
+/**
  * struct daemon
  * @state_fd:    file that outlives this process, 0: none (daemon_state.c)
  * @adopted:     a former process made the engine; @hand_over: another one goes on with it
  * @boots_known: the file has the peers' epochs that the engine was told; @boot_told: these, 0: none
- * @opened:      an OPEN waits to leave before the frames of this round
+ * @shard_fd:    [shard] -> its file, that of the first is @state_fd
+ * @sockets:     of a core, at most; @says: taken by engines that say something, while cores work
  * @look_at:     when to look for datagrams, unless the loop tells of some before
  * @frames:      that came in this turn
  */
@@ -47,15 +70,18 @@ struct daemon {
 	struct config *cfg;
 	int state_fd;
 	bool adopted, hand_over, boots_known;
-	bool opened;
 	uint64_t boot_told[PEER_MAX];
 	bool vlan_strip[STEER_PORTS]; /* the former process did not restore it */
 	char state_path[STATE_PATH];
 	unsigned int orphans; /* connections of a former process with lost custody */
-	struct engine *engine;
+	struct shards *shards;
+	int shard_fd[SHARDS_MAX];
+	struct core core[SHARDS_MAX];
+	unsigned int ncores, sockets;
+	struct team *team;
+	pthread_mutex_t says;
 	struct engine_box box;
 	uint64_t wan_read, overrun_at, look_at;
-	struct ask ask;
 	struct afxdp *port;
 	struct peer_socket *sock;
 	struct session *session;
@@ -102,6 +128,35 @@ void daemon_clock(struct daemon *d);
 
 /** daemon_last_frames - stop taking frames; process and send those that were taken. */
 void daemon_last_frames(struct daemon *d);
+
+/** daemon_datagrams - read what peers have sent; how many. */
+int daemon_datagrams(struct daemon *d);
+
+/* daemon_cores.c */
+
+/** cores_sink - of the shards; its context is the daemon. */
+extern const struct shards_sink cores_sink;
+
+/** cores_open - one core, before there is anything; cores_begin - as many as the port has parts,
+ * after capabilities were dropped and before system calls are restricted. 0 or negative errno. */
+void cores_open(struct daemon *d);
+int cores_begin(struct daemon *d);
+void cores_close(struct daemon *d);
+
+/** cores_run - all cores move frames once; how many. cores_flush - send what had to wait for
+ * reports; whether something could not leave. */
+unsigned int cores_run(struct daemon *d);
+bool cores_flush(struct daemon *d);
+
+/** cores_have_frames - whether frames wait to be read. Later ones wake the loop. */
+bool cores_have_frames(const struct daemon *d);
+
+/** cores_unread - bytes from the WAN that are under way between cores. */
+uint64_t cores_unread(const struct daemon *d);
+
+/** cores_drop - drop all frames that wait; how many. cores_last_frames - process them. */
+unsigned int cores_drop(struct daemon *d);
+void cores_last_frames(struct daemon *d);
 
 /* daemon_reload.c */
 void daemon_on_reload(void *ctx, int signo);
@@ -177,8 +232,8 @@ void daemon_on_name(void *ctx, int fd);
 
 /* daemon_fence.c */
 
-/** daemon_fence - struct engine_sink's fence. */
-int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+/** daemon_fence - struct engine_sink's hold. */
+int daemon_fence(struct daemon *d, const struct flow_key *requests, uint32_t lqpn,
 		 const struct template *headers, bool on);
 
 /** daemon_prefetch - prepare for prefetch if a rule of @d->cfg wants it; if that is impossible,
@@ -194,9 +249,11 @@ bool daemon_release(struct daemon *d);
 /** daemon_state_open - open and lock the file; 0 also if no file can be used. */
 int daemon_state_open(struct daemon *d, char *err, size_t errlen);
 
-/** daemon_engine - set @d->engine: the former process's, or a new one; NULL when memory is short.
- */
-void daemon_engine(struct daemon *d, struct engine_config *ec, const struct engine_sink *sink);
+/** daemon_engines - set @d->shards: the former process's, or new ones; NULL: memory is short. */
+void daemon_engines(struct daemon *d, struct engine_config *ec);
+
+/** daemon_fits - whether several engines can work with the peer of @features. */
+bool daemon_fits(const struct daemon *d, uint32_t features);
 
 /** daemon_session_memory - for session_config.memory. */
 void *daemon_session_memory(const struct daemon *d);

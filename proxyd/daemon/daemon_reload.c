@@ -34,8 +34,8 @@ void daemon_set_rules(struct daemon *d)
 	d->view.rules = d->cfg->rules;
 	d->view.nrules = d->cfg->nrules;
 	/* hosts may have begun before a rule named them, or before this process ran */
-	engine_stood_still(d->engine, d->now, d->now);
-	engine_rules(d->engine, d->cfg->rules, d->cfg->nrules, d->now);
+	shards_stood_still(d->shards, d->now, d->now);
+	shards_rules(d->shards, d->cfg->rules, d->cfg->nrules, d->now);
 	operate_rules(&d->view, d->now);
 	for (unsigned int i = 0; d->sock && i < PEER_MAX; i++)
 		peer_socket_class(d->sock, i, (uint8_t)(report_dscp(d->cfg, i) << 2));
@@ -61,7 +61,8 @@ void daemon_served(const struct config *cfg, struct session_local *local, struct
 	local->name = cfg->node;
 	local->features = PEER_FEATURE_ORDER | PEER_FEATURE_OFFER | PEER_FEATURE_ANNOUNCE |
 			  PEER_FEATURE_PARITY | PEER_FEATURE_DISPUTE | PEER_FEATURE_SEAL |
-			  PEER_FEATURE_OWN | PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR;
+			  PEER_FEATURE_OWN | PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR |
+			  PEER_FEATURE_SLICES;
 	local->prefix = buf;
 	for (unsigned int i = 0; i < cfg->nrules; i++) {
 		const struct rule *r = &cfg->rules[i];
@@ -117,7 +118,7 @@ bool daemon_lingers(struct daemon *d)
 {
 	struct conn_info ci;
 
-	for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci); id = ci.id + 1)
+	for (uint32_t id = 0; shards_conn_next(d->shards, id, d->now, &ci); id = ci.id + 1)
 		if (ci.lane[0].lingers || ci.lane[1].lingers)
 			return true;
 	return d->leaving;
@@ -130,7 +131,7 @@ void daemon_linger(struct daemon *d)
 	struct conn_info ci;
 
 	for (int i = 0; i < LINGER_CONNS; i++) {
-		if (!engine_conn_next(d->engine, d->linger_conn, d->now, &ci)) {
+		if (!shards_conn_next(d->shards, d->linger_conn, d->now, &ci)) {
 			d->lingering = false;
 			d->lingering = daemon_steer(d) != 0;
 			d->linger_conn = 0;
@@ -163,7 +164,7 @@ static int take(struct daemon *d, struct config *new, const struct peer_keys *ke
 		config_take(d->cfg, new);
 		log_init(d->cfg->log_level);
 		limits = daemon_limits(d->cfg);
-		engine_limits(d->engine, &limits, d->now);
+		shards_limits(d->shards, &limits, d->now);
 		daemon_prefetch(d);
 		daemon_set_rules(d);
 		daemon_state_site(d);

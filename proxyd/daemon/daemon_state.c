@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What outlives the process: the engine's memory and the peers' sessions, in a file beside the
+ * What outlives the process: the engines' memory and the peers' sessions, in a file beside the
  * control socket, which must be in memory (tmpfs). The next process goes on with it:
  *
  *	hand-over	SIGUSR2: the process ends between two turns of its loop and leaves
@@ -186,7 +186,7 @@ int daemon_state_open(struct daemon *d, char *err, size_t errlen)
 
 static struct kept *kept_of(const struct daemon *d)
 {
-	return d->state_fd ? engine_kept(d->engine) : NULL;
+	return d->state_fd ? shards_kept(d->shards) : NULL;
 }
 
 void *daemon_session_memory(const struct daemon *d)
@@ -230,7 +230,76 @@ static const char *strange(struct daemon *d)
 	return why;
 }
 
-static bool adopt(struct daemon *d, const struct engine_config *ec, const struct engine_sink *sink)
+/* The file of shard @i, beside that of the first. */
+static void shard_path(const struct config *cfg, unsigned int i, char path[STATE_PATH])
+{
+	snprintf(path, STATE_PATH, "%s" STATE_SUFFIX ".%u", cfg->socket, i);
+}
+
+static void close_shards(struct daemon *d)
+{
+	for (unsigned int i = 1; i < SHARDS_MAX; i++) {
+		if (d->shard_fd[i])
+			close(d->shard_fd[i]);
+		d->shard_fd[i] = 0;
+	}
+}
+
+/* Open the files of @n shards. Who has the lock of the first has all. */
+static bool open_shards(struct daemon *d, unsigned int n)
+{
+	char path[STATE_PATH];
+	int fd;
+
+	d->shard_fd[0] = d->state_fd;
+	for (unsigned int i = 1; i < n; i++) {
+		shard_path(d->cfg, i, path);
+		fd = open_locked(path);
+		if (fd < 0) {
+			close_shards(d);
+			errno = -fd;
+			return false;
+		}
+		d->shard_fd[i] = fd;
+	}
+	return true;
+}
+
+static void remove_shards(struct daemon *d)
+{
+	char path[STATE_PATH];
+
+	for (unsigned int i = 1; i < SHARDS_MAX; i++) {
+		shard_path(d->cfg, i, path);
+		(void)unlink(path);
+	}
+}
+
+/* Engines of as many files as the former process had. */
+static const char *adopt_shards(struct daemon *d, struct engine_config *ec)
+{
+	struct shards_sink sink = cores_sink;
+	const char *why = NULL;
+	struct kept k;
+
+	sink.ctx = d;
+	if (!kept_read(d->state_fd, &k))
+		k.shards = 1; /* engine_adopt() tells why */
+	if (!k.shards || k.shards > SHARDS_MAX)
+		return "it is damaged";
+	if (!open_shards(d, k.shards))
+		return strerror(errno);
+	why = kept_others(&k, d->shard_fd);
+	if (!why)
+		d->shards = shards_new(k.shards, &sink);
+	if (d->shards && !shards_adopt(d->shards, ec, d->shard_fd, d->now, &why)) {
+		shards_destroy(d->shards);
+		d->shards = NULL;
+	}
+	return d->shards ? NULL : why ? why : "out of memory";
+}
+
+static bool adopt(struct daemon *d, struct engine_config *ec)
 {
 	struct stat st;
 	const char *why;
@@ -239,36 +308,50 @@ static bool adopt(struct daemon *d, const struct engine_config *ec, const struct
 		return false;
 	why = strange(d);
 	if (!why)
-		d->engine = engine_adopt(d->state_fd, ec, sink, d->now, &why);
-	if (!d->engine) {
+		why = adopt_shards(d, ec);
+	if (!d->shards) {
+		close_shards(d);
 		log_line(LOG_ERR,
 			 "%s cannot be adopted: %s; what a former longhauld had in custody is "
 			 "lost, and queue pairs that it held are put into the error state",
 			 d->state_path, why);
 		return false;
 	}
-	if (kept_resized(engine_kept(d->engine), d->cfg))
+	if (kept_resized(shards_kept(d->shards), d->cfg))
 		log_line(LOG_WARNING,
-			 "'pool' and 'max-connections' stay what they were, because this longhauld "
-			 "goes on where another one ended; systemctl restart longhauld to change "
-			 "them");
-	d->leaving = kept_leaving(engine_kept(d->engine), d->cfg);
-	kept_note_peers(engine_kept(d->engine), d->cfg, d->leaving);
+			 "'pool', 'max-connections' and 'cores' stay what they were, because this "
+			 "longhauld goes on where another one ended; systemctl restart longhauld "
+			 "to change them");
+	d->leaving = kept_leaving(shards_kept(d->shards), d->cfg);
+	kept_note_peers(shards_kept(d->shards), d->cfg, d->leaving);
 	d->adopted = true;
 	return true;
 }
 
-void daemon_engine(struct daemon *d, struct engine_config *ec, const struct engine_sink *sink)
+/* New engines, in files or (@fds NULL) not. */
+static bool create(struct daemon *d, const struct engine_config *ec, const int *fds)
+{
+	struct shards_sink sink = cores_sink;
+
+	sink.ctx = d;
+	d->shards = shards_new(d->cfg->cores, &sink);
+	if (d->shards && shards_create(d->shards, ec, fds, d->now))
+		return true;
+	shards_destroy(d->shards);
+	d->shards = NULL;
+	return false;
+}
+
+void daemon_engines(struct daemon *d, struct engine_config *ec)
 {
 	if (d->state_fd) {
 		ec->kept_bytes = daemon_kept_bytes();
 		ec->fence = true;
-		ec->file = d->state_fd;
-		if (adopt(d, ec, sink))
+		if (adopt(d, ec))
 			return;
-		d->engine = engine_create(ec, sink, d->now);
-		if (d->engine) {
-			kept_note(engine_kept(d->engine), d->cfg, d->state_fd);
+		remove_shards(d);
+		if (open_shards(d, d->cfg->cores) && create(d, ec, d->shard_fd)) {
+			kept_note(shards_kept(d->shards), d->cfg, d->shard_fd);
 			(void)kept_crashes(d->state_fd);
 			return;
 		}
@@ -277,11 +360,10 @@ void daemon_engine(struct daemon *d, struct engine_config *ec, const struct engi
 			 "enlarge its file system",
 			 d->state_path, strerror(errno));
 		daemon_state_close(d, true);
-		ec->file = 0;
 		ec->fence = false;
 		ec->kept_bytes = 0;
 	}
-	d->engine = engine_create(ec, sink, d->now);
+	(void)create(d, ec, NULL);
 }
 
 void daemon_state_peers(struct daemon *d)
@@ -295,15 +377,16 @@ void daemon_state_peers(struct daemon *d)
 		/* a leaving peer may have undelivered data but no session */
 		if (!session_info(d->session, i, d->now, &si) && !(d->leaving & 1u << i))
 			continue;
+		up &= daemon_fits(d, si.features);
 		if (up)
-			engine_peer_features(d->engine, i, si.features);
+			shards_peer_features(d->shards, i, si.features);
 		/* the former process may have died before it told the engine */
 		if (up)
 			d->boot_told[i] = si.boot;
 		if (up && k->peer[i].boot && si.boot != k->peer[i].boot)
-			engine_peer_event(d->engine, i, PEER_RESTARTED, d->now);
-		else if (up != engine_peer_is_up(d->engine, i))
-			engine_peer_event(d->engine, i, up ? PEER_UP : PEER_DOWN, d->now);
+			shards_peer_event(d->shards, i, PEER_RESTARTED, d->now);
+		else if (up != shards_peer_is_up(d->shards, i))
+			shards_peer_event(d->shards, i, up ? PEER_UP : PEER_DOWN, d->now);
 	}
 	d->boots_known = false;
 }
@@ -343,8 +426,8 @@ static void found(void *ctx, const struct flow_key *requests, uint32_t lqpn)
 	struct template t;
 	bool known = afxdp_headers(d->port, requests, &t);
 
-	if (d->adopted ? engine_holds(d->engine, requests)
-		       : engine_fail_orphan(d->engine, requests, lqpn, known ? &t : NULL, d->now))
+	if (d->adopted ? shards_holds(d->shards, requests)
+		       : shards_fail_orphan(d->shards, requests, lqpn, known ? &t : NULL, d->now))
 		d->orphans += !d->adopted;
 	else
 		(void)afxdp_fence(d->port, requests, lqpn, false);
@@ -367,7 +450,7 @@ void daemon_orphans(struct daemon *d)
 			 d->orphans, d->orphans == 1 ? "" : "s",
 			 d->orphans == 1 ? "its queue pair is" : "their queue pairs are");
 	if (d->adopted)
-		engine_go_on(d->engine, d->now);
+		shards_go_on(d->shards, d->now);
 }
 
 void daemon_on_hand_over(void *ctx, int signo)
@@ -386,12 +469,12 @@ void daemon_on_hand_over(void *ctx, int signo)
 	if (d->phase == HUSHED)
 		d->hush_until = d->now; /* a second request: at once */
 	d->phase = HUSHED;
-	engine_hush(d->engine, d->now);
+	shards_hush(d->shards, d->now);
 }
 
 uint64_t daemon_hushed(const struct daemon *d)
 {
-	uint64_t silent = engine_taken_at(d->engine) + SILENT_NS;
+	uint64_t silent = shards_taken_at(d->shards) + SILENT_NS;
 	uint64_t when = silent < d->hush_until ? silent : d->hush_until;
 
 	return d->now < when ? when : 0;
@@ -418,7 +501,7 @@ static int look(int fd, struct config *cfg, const char *path, char *err, size_t 
 	if (!why && !kept_places(&k, cfg))
 		why = "a peer of the one that runs is not in the configuration";
 	if (!why && kept_resized(&k, cfg))
-		why = "'pool' or 'max-connections' is another one";
+		why = "'pool', 'max-connections' or 'cores' is another one";
 	if (why)
 		snprintf(err, errlen, "%s: %s; nothing can be handed over", path, why);
 	return why ? -EXDEV : 0;
@@ -469,16 +552,16 @@ int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen)
 void daemon_last_words(struct daemon *d)
 {
 	/* signals or clients may have changed the engine since the latest turn */
-	if (d->engine) {
+	if (d->shards) {
 		daemon_clock(d);
-		engine_tick(d->engine, d->now);
+		shards_tick(d->shards, d->now);
 	}
 	if (d->session) {
 		session_flush(d->session);
 		(void)peer_socket_flush(d->sock);
 	}
-	if (d->port)
-		(void)afxdp_flush(d->port, 0);
+	for (unsigned int i = 0; d->port && i < d->ncores; i++)
+		(void)afxdp_flush(d->port, i);
 }
 
 static void frames_path(const struct daemon *d, char path[STATE_PATH])
@@ -513,8 +596,10 @@ void daemon_state_close(struct daemon *d, bool gone)
 		/* the state file last: as soon as it is gone, another process may create one */
 		frames_path(d, path);
 		(void)unlink(path);
+		remove_shards(d);
 		(void)unlink(d->state_path);
 	}
+	close_shards(d);
 	close(d->state_fd);
 	d->state_fd = 0;
 }

@@ -123,7 +123,7 @@ void event_log_write(struct event_log *l, const struct view_source *src,
 		}
 		l->tokens--;
 	}
-	if (!engine_conn_next(src->engine, ev->conn, now_ns, &ci) || ci.id != ev->conn) {
+	if (!shards_conn(src->shards, ev->conn, now_ns, &ci)) {
 		ci = (struct conn_info){
 			.rule = -1, .peer = -1, .lqpn = UINT32_MAX, .rqpn = UINT32_MAX};
 		snprintf(conn, sizeof(conn), "connection %u", ev->conn);

@@ -177,18 +177,19 @@ static void strip(json_t *o)
 
 static int write_table(struct replay *r, bool json, FILE *f)
 {
-	struct view_source src = {.engine = r->engine, .rules = &r->rule, .nrules = 1};
+	struct view_source src = {.shards = shards_over(r->engine), .rules = &r->rule, .nrules = 1};
 	struct render *out = render_begin(&replay_object, json ? RENDER_JSON : RENDER_TABLE, f);
 	struct view_cursor cur = {0};
 	json_t *o;
 
 	if (!out)
 		return -ENOMEM;
-	while (r->engine && view_qp(&src, &cur, r->now, &o) == VIEW_OBJECT) {
+	while (src.shards && view_qp(&src, &cur, r->now, &o) == VIEW_OBJECT) {
 		strip(o);
 		render_add(out, o);
 		json_decref(o);
 	}
+	shards_destroy(src.shards);
 	return render_end(out) ? -EIO : 0;
 }
 

@@ -147,16 +147,16 @@ static const struct allowed_if allowed_if[] = {
 	IS(ioctl, 1, TCGETS),
 };
 
-static bool kept(size_t cap, unsigned int flags)
+static bool kept(size_t cap, bool net_admin)
 {
-	return cap == CAP_BPF || (cap == CAP_NET_ADMIN && flags & PRIVILEGE_NET_ADMIN);
+	return cap == CAP_BPF || (cap == CAP_NET_ADMIN && net_admin);
 }
 
-static int drop_capabilities(unsigned int flags, char *err, size_t errlen)
+int privilege_drop(bool net_admin, char *err, size_t errlen)
 {
 	capng_get_caps_process();
 	for (size_t i = 0; i <= CAP_LAST_CAP; i++)
-		if (!kept(i, flags))
+		if (!kept(i, net_admin))
 			capng_update(CAPNG_DROP,
 				     CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_INHERITABLE, i);
 	/* from the unit; else a child would inherit what we keep */
@@ -172,7 +172,7 @@ static int drop_capabilities(unsigned int flags, char *err, size_t errlen)
 	return 0;
 }
 
-static int restrict_syscalls(char *err, size_t errlen)
+int privilege_sandbox(char *err, size_t errlen)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx ? 0 : -ENOMEM;
@@ -180,6 +180,8 @@ static int restrict_syscalls(char *err, size_t errlen)
 	/* The filter runs on every call, and each batch makes one: a search tree, not a scan. */
 	if (!rc)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (!rc)
+		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
 	for (size_t i = 0; !rc && i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
 	for (size_t i = 0; !rc && i < sizeof(allowed_if) / sizeof(allowed_if[0]); i++) {
@@ -195,14 +197,5 @@ static int restrict_syscalls(char *err, size_t errlen)
 		snprintf(err, errlen,
 			 "system calls cannot be restricted: %s; set sandbox = off to run without",
 			 strerror(-rc));
-	return rc;
-}
-
-int privilege_drop(unsigned int flags, char *err, size_t errlen)
-{
-	int rc = drop_capabilities(flags, err, errlen);
-
-	if (!rc && flags & PRIVILEGE_SANDBOX)
-		rc = restrict_syscalls(err, errlen);
 	return rc;
 }

@@ -6,22 +6,20 @@
 #ifndef LONGHAUL_PRIVILEGE_H
 #define LONGHAUL_PRIVILEGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /**
- * enum privilege - options of privilege_drop().
- * @PRIVILEGE_SANDBOX:   restrict system calls, too
- * @PRIVILEGE_NET_ADMIN: keep CAP_NET_ADMIN, to restore an interface's setting at the end
+ * privilege_drop - give up capabilities, irrevocably; threads that are made later have none either.
+ * @net_admin: keep CAP_NET_ADMIN, to restore an interface's setting at the end
+ * 0, or a negative errno with one line in @err.
  */
-enum privilege {
-	PRIVILEGE_SANDBOX = 1u << 0,
-	PRIVILEGE_NET_ADMIN = 1u << 1,
-};
+int privilege_drop(bool net_admin, char *err, size_t errlen);
 
 /**
- * privilege_drop - irrevocable. @flags: of enum privilege. 0, or a negative errno with one line in
- * @err. A system call that is not on the list fails with EPERM afterwards; nothing is killed.
+ * privilege_sandbox - restrict system calls, irrevocably, in all threads: one that is not on the
+ * list fails with EPERM afterwards; nothing is killed. After privilege_drop(); as that.
  */
-int privilege_drop(unsigned int flags, char *err, size_t errlen);
+int privilege_sandbox(char *err, size_t errlen);
 
 #endif

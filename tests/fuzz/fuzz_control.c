@@ -29,7 +29,7 @@ static char path[64];
 static void clean_up(void)
 {
 	control_close(ctl);
-	engine_destroy(src.engine);
+	shards_destroy(src.shards);
 }
 
 static void set_up(void)
@@ -38,9 +38,9 @@ static void set_up(void)
 	char err[256];
 
 	src.operate = &operate;
-	src.engine = engine_create(&cfg, &no_sink, NOW);
+	src.shards = some_shards(1, &cfg, NOW);
 	snprintf(path, sizeof(path), "/tmp/fuzz-control-%d", getpid());
-	ctl = src.engine ? control_open(path, &src, err, sizeof(err)) : NULL;
+	ctl = src.shards ? control_open(path, &src, err, sizeof(err)) : NULL;
 	if (!ctl)
 		abort();
 	atexit(clean_up);

@@ -5,7 +5,7 @@
 # does I/O or reads a clock, and every file names its licence.
 . "$(dirname "$0")/report.inc"
 
-LAYERS=(wire store engine peer port control config host daemon)
+LAYERS=(wire store engine shards peer port control config host daemon)
 PURE='sys/socket\.h|netinet/|poll\.h|time\.h|sys/time\.h|sys/epoll\.h|ev\.h|pthread\.h|stdio\.h'
 
 # Files of directory $1 that include a header whose name matches $2

@@ -90,7 +90,7 @@ report "two enumerators in the other order" other "enum lane_state" proxyd/engin
 report "the number that a human raises" other "enum kept_number" proxyd/engine/kept.h 's/KEPT_MEANING = 2,/KEPT_MEANING = 99,/'
 report "a type that is private to a source" other "struct wheel" proxyd/store/wheel.c 's/^\tuint32_t timers;/\tuint64_t timers;/'
 report "a session's" other "struct salt" proxyd/peer/session_priv.h 's/^\tbool shown;/\tuint16_t shown;/'
-report "the daemon's" other "struct kept" proxyd/daemon/daemon_kept.h 's/^\tuint32_t max_conns;/\tuint64_t max_conns;/'
+report "the daemon's" other "struct kept" proxyd/daemon/daemon_kept.h 's/^\tuint32_t max_conns, shards;/\tuint64_t max_conns, shards;/'
 report "the version for tests of upgrades" version "struct engine" "$CC -DLONGHAUL_OTHER_LAYOUT"
 echo "1..$number"
 exit $failed

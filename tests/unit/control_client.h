@@ -46,7 +46,7 @@ static inline int teardown(void **state)
 {
 	(void)state;
 	control_close(ctl);
-	engine_destroy(src.engine);
+	shards_destroy(src.shards);
 	return 0;
 }
 

@@ -44,21 +44,22 @@ static inline void control_data_open(struct view_source *src, struct rule rules[
 	control_data_rules(rules);
 	src->rules = rules;
 	src->nrules = 2;
-	src->engine = engine_create(&cfg, &no_sink, TEST_NOW);
-	if (!src->engine)
+	src->shards = some_shards(1, &cfg, TEST_NOW);
+	if (!src->shards)
 		exit(1);
-	engine_rules(src->engine, rules, 2, TEST_NOW);
+	shards_rules(src->shards, rules, 2, TEST_NOW);
 	for (uint32_t i = 0; i < d.n; i++) {
 		bool lan = d.len[i] > 30 && d.pkt[i][29] == 1; /* last byte of the IPv4 source */
 
-		engine_rx(src->engine, lan ? PORT_LAN : PORT_WAN, d.pkt[i], d.len[i], TEST_NOW);
-		engine_tick(src->engine, TEST_NOW);
+		engine_rx(shards_engine(src->shards, 0), lan ? PORT_LAN : PORT_WAN, d.pkt[i],
+			  d.len[i], TEST_NOW);
+		shards_tick(src->shards, TEST_NOW);
 	}
 	pcap_data_free(&d);
 }
 
 /* @n queue pairs whose partners never answer. */
-static inline void control_data_halves_at(struct engine *e, unsigned int n, uint64_t now)
+static inline void control_data_halves_at(struct shards *s, unsigned int n, uint64_t now)
 {
 	struct pcap_data d = pcap_data_load("write");
 	struct frame f;
@@ -68,20 +69,20 @@ static inline void control_data_halves_at(struct engine *e, unsigned int n, uint
 	for (unsigned int i = 0; i < n; i++) {
 		struct ip_addr from = f.src;
 		struct template t;
-		struct build_spec s = {.t = &t, .opcode = OP_SEND_ONLY, .dqpn = 0x1000 + i};
+		struct build_spec b = {.t = &t, .opcode = OP_SEND_ONLY, .dqpn = 0x1000 + i};
 		uint8_t out[FRAME_MAX];
 
 		/* of one host alone there may not be so many */
 		from.b[15] = (uint8_t)(from.b[15] + i / 500);
 		template_make(&t, f.data, f.data + 6, f.vlan, &from, &f.dst, 0xc001);
-		engine_rx(e, PORT_LAN, out, build_packet(out, &s), now);
+		engine_rx(shards_engine(s, 0), PORT_LAN, out, build_packet(out, &b), now);
 	}
 	pcap_data_free(&d);
 }
 
-static inline void control_data_halves(struct engine *e, unsigned int n)
+static inline void control_data_halves(struct shards *s, unsigned int n)
 {
-	control_data_halves_at(e, n, TEST_NOW);
+	control_data_halves_at(s, n, TEST_NOW);
 }
 
 #endif

@@ -69,7 +69,7 @@ static void server_stop(struct server *s)
 	pthread_join(s->thread, NULL);
 	close(s->stop);
 	control_close(s->ctl);
-	engine_destroy(s->src.engine);
+	shards_destroy(s->src.shards);
 }
 
 static void collect(void *ctx, json_t *o)
@@ -93,7 +93,7 @@ static void test_request(void **state)
 	server_stop(&s);
 
 	server_start(&s);
-	control_data_halves(s.src.engine, 2000);
+	control_data_halves(s.src.shards, 2000);
 	assert_int_equal(client_request(s.path, "qp-show", collect, big, err, sizeof(err)), 0);
 	assert_int_equal(json_array_size(big), 2002);
 	server_stop(&s);

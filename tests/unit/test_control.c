@@ -20,7 +20,7 @@ static void test_unpaired(void **state)
 	size_t i;
 
 	(void)state;
-	control_data_halves(src.engine, 1);
+	control_data_halves(src.shards, 1);
 	all = show("qp-show");
 	assert_int_equal(json_array_size(all), 3);
 	json_array_foreach (all, i, o) {
@@ -296,7 +296,7 @@ static void test_stats(void **state)
 			    strcmp(string(o, "name"), engine_counter_name(c)))
 				continue;
 			seen++;
-			assert_int_equal(number(o, "value"), engine_counter(src.engine, c));
+			assert_int_equal(number(o, "value"), shards_counter(src.shards, c));
 			assert_string_equal(string(o, "help"), engine_counter_help(c));
 		}
 		assert_int_equal(seen, 1);
@@ -317,13 +317,13 @@ static void test_changes_under_way(void **state)
 	int fd = client_connect();
 
 	(void)state;
-	control_data_halves(src.engine, 100);
+	control_data_halves(src.shards, 100);
 	assert_int_equal(send(fd, req, sizeof(req) - 1, 0), sizeof(req) - 1);
 	for (int i = 0; i < 4; i++)
 		turn();
-	control_data_halves(src.engine, 500);
+	control_data_halves(src.shards, 500);
 	src.nrules = 1;
-	engine_rules(src.engine, rules, 0, now);
+	shards_rules(src.shards, rules, 0, now);
 	check_objects(read_answer(fd, NULL));
 	close(fd);
 	src.nrules = 2;

@@ -151,7 +151,7 @@ static void test_deaf_clients(void **state)
 	int fds[CONTROL_CLIENTS];
 
 	(void)state;
-	control_data_halves(src.engine, HALVES);
+	control_data_halves(src.shards, HALVES);
 	for (int i = 0; i < CONTROL_CLIENTS; i++) {
 		fds[i] = client_connect();
 		assert_int_equal(send(fds[i], req, sizeof(req) - 1, 0), sizeof(req) - 1);
@@ -175,7 +175,7 @@ static void test_slow_reader(void **state)
 	json_t *all;
 
 	(void)state;
-	control_data_halves(src.engine, HALVES);
+	control_data_halves(src.shards, HALVES);
 	assert_int_equal(send(slow, req, sizeof(req) - 1, 0), sizeof(req) - 1);
 	/* until the server can send no more: then it is quiet */
 	while (turn())
@@ -199,7 +199,7 @@ static void test_bounded_turn(void **state)
 	char buf[65536];
 
 	(void)state;
-	control_data_halves(src.engine, HALVES);
+	control_data_halves(src.shards, HALVES);
 	assert_int_equal(send(fd, req, sizeof(req) - 1, 0), sizeof(req) - 1);
 	for (int i = 0; i < 20; i++) {
 		ssize_t n;

@@ -114,7 +114,7 @@ static struct storage begin(void)
 /* What the log says of the latest event, which ends with @text. */
 static void logged(const struct rig *r, const char *text)
 {
-	struct view_source src = {.engine = r->e};
+	struct view_source src = {.shards = shards_over(r->e)};
 	struct event_log l = {.tokens = 1};
 	FILE *f = tmpfile();
 	int err = dup(2);
@@ -124,6 +124,7 @@ static void logged(const struct rig *r, const char *text)
 	assert_true(f && err >= 0 && dup2(fileno(f), 2) == 2);
 	log_init(LOG_INFO);
 	event_log_write(&l, &src, &r->last, r->now);
+	shards_destroy(src.shards);
 	dup2(err, 2);
 	close(err);
 	rewind(f);

@@ -25,8 +25,8 @@ static void test_scan(void **state)
 	control_data_open(&src, rules);
 	for (int i = 0; i < 30; i++, now += SECOND / 2) {
 		/* their owner goes on asking */
-		engine_tick(src.engine, now);
-		control_data_halves_at(src.engine, 3, now);
+		shards_tick(src.shards, now);
+		control_data_halves_at(src.shards, 3, now);
 		health_tick(&h, &src, &more, now);
 	}
 	assert_int_equal(h.scan.half, 3);
@@ -37,7 +37,7 @@ static void test_scan(void **state)
 		health_tick(&h, &src, &more, now);
 	assert_int_equal(h.scan.half, 0);
 	assert_false(is(HEALTH_HALF_KNOWN));
-	engine_destroy(src.engine);
+	shards_destroy(src.shards);
 }
 
 /* Ticks for @ms, with what an engine shows. */
@@ -64,8 +64,8 @@ static void test_missed_scan(void **state)
 	memset(&h, 0, sizeof(h));
 	control_data_open(&src, rules);
 	now = look(&src, now, 1200);
-	assert_true(engine_conn_next(src.engine, 0, now, &ci));
-	l = &src.engine->flows[ci.id].lane;
+	assert_true(shards_conn_next(src.shards, 0, now, &ci));
+	l = &shards_engine(src.shards, 0)->flows[ci.id].lane;
 	health_missed(&h, &src, ci.id, now);
 	assert_string_equal(h.missed, "");
 	l->bypassed = MISS_US;
@@ -81,7 +81,7 @@ static void test_missed_scan(void **state)
 	l->bypassed = MISS_TO;
 	now = look(&src, now, 4000);
 	only(HEALTH_COUNT);
-	src.engine->flows[ci.id].seen = now;
+	shards_engine(src.shards, 0)->flows[ci.id].seen = now;
 	now = look(&src, now, 4000);
 	assert_int_equal(h.scan.missed, 1);
 	only(HEALTH_MISSED);
@@ -90,12 +90,12 @@ static void test_missed_scan(void **state)
 	l->bypassed = MISS_NONE;
 	l->reason = REASON_BYPASS;
 	l->state = LANE_DRAIN;
-	src.engine->flows[ci.id].seen = now;
+	shards_engine(src.shards, 0)->flows[ci.id].seen = now;
 	h.missed_at = 0;
 	now = look(&src, now, 2000);
 	assert_int_equal(h.scan.missed, 1);
 	assert_non_null(strstr(text, "missed one of the two appliances"));
-	engine_destroy(src.engine);
+	shards_destroy(src.shards);
 }
 
 /* A connection to port 4420, of NVMe over RDMA. */
@@ -144,7 +144,7 @@ static void test_would_gain(void **state)
 	src.health = &h;
 	health_tick(&h, &src, &more, now);
 	assert_string_equal(would_gain(&src), "");
-	nvme_connects(src.engine, now);
+	nvme_connects(shards_engine(src.shards, 0), now);
 	for (int i = 0; i < 6; i++) {
 		rules[0].peer = i ? 0 : PEER_NONE;
 		rules[0].announce = i == 2 ? ANNOUNCE_MODE_NVME : ANNOUNCE_MODE_OFF;
@@ -156,7 +156,7 @@ static void test_would_gain(void **state)
 		assert_string_equal(would_gain(&src), i == 1 ? "nvme 1" : "");
 		only(HEALTH_COUNT);
 	}
-	engine_destroy(src.engine);
+	shards_destroy(src.shards);
 }
 
 /* What an operator lets pass shows at once, by the words that were asked with; so does its end. */
@@ -167,8 +167,8 @@ static void test_bypass(void **state)
 
 	(void)state;
 	control_data_open(&src, rules);
-	assert_int_equal(engine_bypassed(src.engine), 0);
-	engine_bypass(src.engine, BYPASS_RULE, 0, true, TEST_NOW);
+	assert_int_equal(shards_bypassed(src.shards), 0);
+	shards_bypass(src.shards, BYPASS_RULE, 0, true, TEST_NOW);
 	health_bypass(&h, &src, "rule storage", TEST_NOW);
 	only(HEALTH_BYPASS);
 	assert_string_equal(h.alarm[HEALTH_BYPASS].text,
@@ -176,15 +176,15 @@ static void test_bypass(void **state)
 			    "unaccelerated");
 	assert_string_equal(health_mend(&h, HEALTH_BYPASS),
 			    "longhaul bypass off rule storage, when it is no longer needed");
-	engine_bypass(src.engine, BYPASS_RULE, 0, false, TEST_NOW);
+	shards_bypass(src.shards, BYPASS_RULE, 0, false, TEST_NOW);
 	health_bypass(&h, &src, NULL, TEST_NOW);
 	only(HEALTH_COUNT);
-	engine_bypass(src.engine, BYPASS_CONN, 0, true, TEST_NOW);
+	shards_bypass(src.shards, BYPASS_CONN, 0, true, TEST_NOW);
 	health_bypass(&h, &src, NULL, TEST_NOW);
 	only(HEALTH_BYPASS);
 	assert_string_equal(h.alarm[HEALTH_BYPASS].text,
 			    "an operator has bypassed 1 connection, so it passes unaccelerated");
-	engine_destroy(src.engine);
+	shards_destroy(src.shards);
 }
 
 int main(void)

@@ -115,10 +115,11 @@ static void test_boots(void **state)
 static void test_ports(void **state)
 {
 	static struct kept k, later;
+	const int no_file[] = {-1};
 
 	(void)state;
 	peers("a");
-	kept_note(&k, &cfg, -1);
+	kept_note(&k, &cfg, no_file);
 	assert_false(kept_strips(&k, &cfg, STEER_LAN));
 	k.vlan_strip[STEER_LAN] = true;
 	assert_true(kept_strips(&k, &cfg, STEER_LAN));
