@@ -21,12 +21,15 @@
 #	LAB_LAN, LAB_WAN  interfaces of gateway_config, lan0 and wan0
 #	SANITIZED  when not empty, the daemons run without their sandbox: a sanitizer's run-time makes system
 #	         calls of its own
+#	CORES    of the daemons (1); QUEUES of the appliances' ports and the hosts', as many
 #	SWITCH   when not empty, P-wan also has a switch around each appliance: packets can be made to miss it (miss)
 #	KEEP     when not empty, the directory with logs and results is kept and named at the end
 
 B=${B:-build}
 LAB_BIN=${LAB_BIN:-$B/lab}
 FAMILY=${FAMILY:-4}
+CORES=${CORES:-1}
+QUEUES=${QUEUES:-$CORES}
 P=lh$$
 LAB=$(mktemp -d "${TMPDIR:-/tmp}/$P.XXXXXX") || exit 1
 LAB_MTU=4300
@@ -178,6 +181,8 @@ other()
 	[ "$1" = a ] && echo b || echo a
 }
 
+queues=(numrxqueues "$QUEUES" numtxqueues "$QUEUES")
+
 link_up() # NAMESPACE INTERFACE
 {
 	# No segmentation offload: what the packet sockets see must be packets. No address of its own.
@@ -192,8 +197,8 @@ switch_up() # SITE
 	local s=$1 p
 
 	ip -n $P-h$s link add eth0 address "$(mac "$s" 1)" type veth peer name h$s netns $P-wan &&
-	ip -n $P-g$s link add lan0 type veth peer name l$s netns $P-wan &&
-	ip -n $P-g$s link add wan0 type veth peer name w$s netns $P-wan &&
+	ip -n $P-g$s link add lan0 "${queues[@]}" type veth peer name l$s "${queues[@]}" netns $P-wan &&
+	ip -n $P-g$s link add wan0 "${queues[@]}" type veth peer name w$s "${queues[@]}" netns $P-wan &&
 	ip -n $P-wan link add name "$s" type veth peer name e$s || return
 	for p in h l w e; do
 		link_up wan $p$s && tc -n $P-wan qdisc add dev $p$s clsact || return
@@ -235,8 +240,9 @@ site_up()
 	if [ -n "${SWITCH:-}" ]; then
 		switch_up "$s"
 	else
-		ip -n "$h" link add eth0 address "$(mac "$s" 1)" type veth peer name lan0 netns "$g" &&
-		ip -n "$g" link add wan0 type veth peer name "$s" netns $P-wan
+		ip -n "$h" link add eth0 address "$(mac "$s" 1)" "${queues[@]}" type veth \
+			peer name lan0 "${queues[@]}" netns "$g" &&
+		ip -n "$g" link add wan0 "${queues[@]}" type veth peer name "$s" "${queues[@]}" netns $P-wan
 	fi &&
 	ip -n "$g" link add br0 address "$(mac "$s" 2)" type bridge stp_state 0 mcast_snooping 0 &&
 	ip -n "$g" link set lan0 master br0 && ip -n "$g" link set wan0 master br0 || return
@@ -347,6 +353,7 @@ gateway_config()
 	shift
 	o=$(other "$s")
 	[ -z "${SANITIZED:-}" ] || lines="sandbox = off"$'\n'
+	[ "$CORES" = 1 ] || lines+="cores = $CORES"$'\n'
 	lan="$(addr "$s" 1 4), $(addr "$s" 1 6)"
 	wan="$(addr "$o" 1 4), $(addr "$o" 1 6)"
 	while getopts g:r:l:w:6s opt; do
