@@ -170,18 +170,20 @@ static void print_rest(const struct plan_link *l, double packet_ns)
 	double need = cores(l, packet_ns);
 	char a[COLUMN_TEXT];
 
-	printf("cores        longhauld has one thread; here it carries about %sbit/s in all (%.1f "
-	       "us\n             a packet): ",
+	printf("cores        here one carries about %sbit/s in all (%.1f us a packet): ",
 	       show(COL_RATE, l->mtu * 8e9 / packet_ns, a), packet_ns / 1e3);
 	if (need > 1)
-		printf("too little, this link needs %.1f times as much\n", need);
+		printf("this link\n             needs %.1f of them, and as many queues; one pair "
+		       "of "
+		       "hosts has one core only\n",
+		       need);
 	else
-		printf("enough for this link\n");
+		printf("enough for\n             this link\n");
 	printf("memory       %sB/s of bandwidth: a payload crosses the bus %.0f times (model)\n",
 	       show(COL_RATE, l->rate * PASSES, a), PASSES);
 	printf("NIC          native XDP (generic is slower)%s\n             zero copy saves "
 	       "copies, "
-	       "where the driver has it; RSS is not needed\n",
+	       "where the driver has it; RSS is needed with several cores only\n",
 	       l->mtu > MTU_ONE_BUFFER ? ", multi-buffer, Linux 6.6; path MTU 2048: neither" : "");
 }
 
