@@ -9,7 +9,7 @@ CORES=2
 . tests/netns/lib.sh
 
 PAIRS=8
-HOST=(--size 16K --depth 16 --mtu 4096 --timeout-exp 14 --region 1M --cm --rate-mbps 40)
+HOST=(--size 16K --depth 16 --mtu 4096 --timeout-exp 14 --region 1M --cm --rate-mbps 16)
 
 pair_ip() # SITE NUMBER
 {
@@ -110,7 +110,7 @@ transfers()
 {
 	local status=0
 
-	pairs_begin all && await 30 held_by_both a && await 30 held_by_both b && all_more all 300 || status=1
+	pairs_begin all && await 30 held_by_both a && await 30 held_by_both b && all_more all 60 || status=1
 	pairs_end all && [ $status = 0 ]
 }
 it "eight pairs of hosts, WRITE, SEND, READ: held by both cores, intact" transfers
@@ -127,15 +127,14 @@ amid() # NAME EVENT...
 	local name=$1 status=0
 
 	shift
-	pairs_begin "$name" && await 60 all_held a && all_more "$name" 50 || status=1
+	pairs_begin "$name" && await 60 all_held a && all_more "$name" 15 || status=1
 	"$@" || status=1
-	all_more "$name" 50 || status=1
+	all_more "$name" 15 || status=1
 	pairs_end "$name" && [ $status = 0 ] && [ "$(stat_of a faults)$(stat_of b faults)" = 00 ]
 }
 it "kill -9 near the requesters" amid killed-a next_daemon a KILL
 it "kill -9 near the responders" amid killed-b next_daemon b KILL
 it "hand-over near the requesters" amid hand-a next_daemon a USR2
-it "hand-over near the responders" amid hand-b next_daemon b USR2
 
 # cores_now SITE NUMBER: the daemon ends in order, which delivers what it holds and lets hosts go, and the next one has so many
 cores_now()

@@ -155,8 +155,8 @@ hand_over() # is refused, with this text, and the daemon runs on
 resized()
 {
 	conf 's/^pool = .*/pool = 64M/'
-	hand_over "'pool' or 'max-connections' is another one" && next nothing_done && goes_on &&
-		said "'pool' and 'max-connections' stay what they were"
+	hand_over "'pool', 'max-connections' or 'cores' is another one" && next nothing_done && goes_on &&
+		said "'pool', 'max-connections' and 'cores' stay what they were"
 }
 it "another pool: a restart does not hand over, what is killed keeps its size" resized
 conf ''
