@@ -85,6 +85,9 @@ int daemon_datagrams(struct daemon *d)
 	d->box.unread = afxdp_unread(d->port, STEER_WAN) + cores_unread(d);
 	d->box.early = read - d->wan_read;
 	n = peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d);
+	if (!n && d->sock_told)
+		peer_socket_troubles(d->sock);
+	d->sock_told = false;
 	if (n == PEER_BUDGET)
 		d->look_at = 0;
 	else
@@ -284,6 +287,7 @@ void daemon_on_datagrams(void *ctx, int fd)
 
 	(void)fd;
 	d->look_at = 0;
+	d->sock_told = true;
 }
 
 /* Whether to look for datagrams, a system call that finds none in most rounds. Before frames of the

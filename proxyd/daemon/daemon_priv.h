@@ -63,13 +63,13 @@ struct core {
  * @boots_known: the file has the peers' epochs that the engine was told; @boot_told: these, 0: none
  * @shard_fd:    [shard] -> its file, that of the first is @state_fd
  * @sockets:     of a core, at most; @says: taken by engines that say something, while cores work
- * @look_at:     when to look for datagrams, unless the loop tells of some before
+ * @look_at:     when to look for datagrams, unless the loop tells of some before, @sock_told
  * @frames:      that came in this turn
  */
 struct daemon {
 	struct config *cfg;
 	int state_fd;
-	bool adopted, hand_over, boots_known;
+	bool adopted, hand_over, boots_known, sock_told;
 	uint64_t boot_told[PEER_MAX];
 	bool vlan_strip[STEER_PORTS]; /* the former process did not restore it */
 	char state_path[STATE_PATH];

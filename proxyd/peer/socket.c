@@ -340,8 +340,7 @@ static void note_trouble(struct peer_socket *ps, const union sockaddr_any *to, i
 		ps->peer[peer].trouble = err;
 }
 
-/* Read the error queue. The kernel wakes us as long as it has entries. */
-static void read_troubles(struct peer_socket *ps)
+void peer_socket_troubles(struct peer_socket *ps)
 {
 	_Alignas(struct cmsghdr) char control[256];
 	union sockaddr_any to;
@@ -451,7 +450,7 @@ static bool came_back(struct peer_socket *ps, int err)
 	    err != ENOPROTOOPT && err != EOPNOTSUPP && err != EMSGSIZE && err != EPROTO &&
 	    err != EACCES && err != ENONET)
 		return false;
-	read_troubles(ps);
+	peer_socket_troubles(ps);
 	return true;
 }
 

@@ -514,6 +514,29 @@ static void sessions(void **state)
 	}
 }
 
+/* A datagram was refused, and the error was told to another call than those that read. The kernel
+ * wakes whoever waits for the socket until it is read from the queue. */
+static void refused(void **state)
+{
+	struct peer_socket *ps = open_on(&lo4);
+	struct pollfd p = {.fd = peer_socket_fd(ps), .events = POLLIN};
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	(void)state;
+	assert_int_equal(peer_socket_map(ps, 0, &lo4, 9), 0);
+	peer_socket_send(ps, 0, (const uint8_t *)"x", 1);
+	assert_int_equal(poll(&p, 1, 30000), 1);
+	assert_int_equal(getsockopt(p.fd, SOL_SOCKET, SO_ERROR, &err, &len), 0);
+	assert_int_equal(err, ECONNREFUSED);
+	assert_int_equal(peer_socket_rx(ps, 0, on_rx, &got), 0);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	peer_socket_troubles(ps);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(peer_socket_trouble(ps, 0), ECONNREFUSED);
+	peer_socket_close(ps);
+}
+
 /* Away from the host's own network, if that can be had. */
 static int set_up(void **state)
 {
@@ -537,7 +560,7 @@ int main(void)
 		cmocka_unit_test(strangers),	 cmocka_unit_test(addresses),
 		cmocka_unit_test(sessions),	 cmocka_unit_test(full_buffer),
 		cmocka_unit_test(batch),	 cmocka_unit_test(waited),
-		cmocka_unit_test(last_word),
+		cmocka_unit_test(last_word),	 cmocka_unit_test(refused),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
