@@ -57,7 +57,7 @@ typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data
  */
 int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx);
 
-/** peer_socket_troubles - read what was refused. The kernel wakes us as long as it has some of that,
+/** peer_socket_troubles - read what was refused. The kernel wakes us as long as it has some of it,
  * which peer_socket_rx() notices mostly, and not always: to be called when that found nothing. */
 void peer_socket_troubles(struct peer_socket *ps);
 

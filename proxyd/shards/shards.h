@@ -20,7 +20,7 @@
  *	shards_end()		the links are told to the peers (engine_meter())
  *
  * The link to a peer is one, so the first engine measures it and finds its pace for all. A report
- * is about a lane, whose number has the slice; an offer has addresses; a METER is for the first one.
+ * is of a lane, whose number has the slice; an offer has addresses; a METER is for the first one.
  *
  * A connection's number here is the engine's times the number of shards, plus the shard. With one
  * shard everything is as the engine alone has it.

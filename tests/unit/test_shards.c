@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Several engines that look like one: whose a frame, a report and a connection is; the link that they
- * have in common; the threads, and the frames that one hands to another.
+ * Several engines that look like one: whose a frame, a report and a connection is; the link that
+ * they have in common; the threads, and the frames that one hands to another.
  */
 #include <pthread.h>
 #include <setjmp.h>
