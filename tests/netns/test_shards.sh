@@ -110,7 +110,7 @@ transfers()
 {
 	local status=0
 
-	pairs_begin all && await 30 held_by_both a && await 30 held_by_both b && all_more all 60 || status=1
+	pairs_begin all && await 30 held_by_both a && await 30 held_by_both b && all_more all 30 || status=1
 	pairs_end all && [ $status = 0 ]
 }
 it "eight pairs of hosts, WRITE, SEND, READ: held by both cores, intact" transfers
@@ -127,9 +127,9 @@ amid() # NAME EVENT...
 	local name=$1 status=0
 
 	shift
-	pairs_begin "$name" && await 60 all_held a && all_more "$name" 15 || status=1
+	pairs_begin "$name" && await 60 all_held a && all_more "$name" 8 || status=1
 	"$@" || status=1
-	all_more "$name" 15 || status=1
+	all_more "$name" 8 || status=1
 	pairs_end "$name" && [ $status = 0 ] && [ "$(stat_of a faults)$(stat_of b faults)" = 00 ]
 }
 it "kill -9 near the requesters" amid killed-a next_daemon a KILL
