@@ -170,7 +170,6 @@ static void work(void *ctx, unsigned int index)
 	struct core *c = &d->core[index];
 
 	c->moved = 0;
-	c->opened = false;
 	afxdp_soon(d->port, index, on_soon, c);
 	take_handed(c);
 	c->moved += afxdp_rx(d->port, index, budget(c), on_frame, c);
