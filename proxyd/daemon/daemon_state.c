@@ -377,7 +377,7 @@ void daemon_state_peers(struct daemon *d)
 		/* a leaving peer may have undelivered data but no session */
 		if (!session_info(d->session, i, d->now, &si) && !(d->leaving & 1u << i))
 			continue;
-		up &= daemon_fits(d, si.features);
+		up = up && daemon_fits(d, si.features);
 		if (up)
 			shards_peer_features(d->shards, i, si.features);
 		/* the former process may have died before it told the engine */
@@ -385,8 +385,8 @@ void daemon_state_peers(struct daemon *d)
 			d->boot_told[i] = si.boot;
 		if (up && k->peer[i].boot && si.boot != k->peer[i].boot)
 			shards_peer_event(d->shards, i, PEER_RESTARTED, d->now);
-		else if (up != shards_peer_is_up(d->shards, i))
-			shards_peer_event(d->shards, i, up ? PEER_UP : PEER_DOWN, d->now);
+		else
+			shards_peer_settle(d->shards, i, up, d->now);
 	}
 	d->boots_known = false;
 }

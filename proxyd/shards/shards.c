@@ -378,6 +378,13 @@ void shards_peer_event(struct shards *s, unsigned int peer, enum peer_event ev, 
 		engine_peer_event(e, peer, ev, now_ns);
 }
 
+void shards_peer_settle(struct shards *s, unsigned int peer, bool up, uint64_t now_ns)
+{
+	shard_each (s, e)
+		if (engine_peer_is_up(e, peer) != up)
+			engine_peer_event(e, peer, up ? PEER_UP : PEER_DOWN, now_ns);
+}
+
 void shards_peer_forget(struct shards *s, unsigned int peer, uint64_t now_ns)
 {
 	shard_each (s, e)

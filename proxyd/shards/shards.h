@@ -112,6 +112,9 @@ void shards_rules(struct shards *s, const struct rule *rules, unsigned int n, ui
 void shards_limits(struct shards *s, const struct engine_config *cfg, uint64_t now_ns);
 void shards_peer_features(struct shards *s, unsigned int peer, uint32_t features);
 void shards_peer_event(struct shards *s, unsigned int peer, enum peer_event ev, uint64_t now_ns);
+/** shards_peer_settle - tell the engines that think otherwise that the peer is @up, or not: a crash
+ * may have come when some had committed the event and others had not. */
+void shards_peer_settle(struct shards *s, unsigned int peer, bool up, uint64_t now_ns);
 void shards_peer_forget(struct shards *s, unsigned int peer, uint64_t now_ns);
 bool shards_peer_is_up(const struct shards *s, unsigned int peer);
 void shards_drain(struct shards *s, uint64_t now_ns);

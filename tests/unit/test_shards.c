@@ -246,6 +246,23 @@ static void test_link_counts(void **state)
 	shards_destroy(s);
 }
 
+/* A process died when one shard knew that the peer is up and another one did not. */
+static void test_settles(void **state)
+{
+	struct shards *s = some_shards(N, &config, NOW);
+
+	(void)state;
+	engine_peer_event(shards_engine(s, 1), 3, PEER_UP, NOW);
+	shards_peer_settle(s, 3, true, NOW);
+	for (unsigned int i = 0; i < N; i++)
+		assert_true(engine_peer_is_up(shards_engine(s, i), 3));
+	engine_peer_event(shards_engine(s, 0), 3, PEER_DOWN, NOW);
+	shards_peer_settle(s, 3, false, NOW);
+	for (unsigned int i = 0; i < N; i++)
+		assert_false(engine_peer_is_up(shards_engine(s, i), 3));
+	shards_destroy(s);
+}
+
 static int64_t tokens(const struct shards *s, bool even)
 {
 	int64_t sum = 0, first = shards_engine(s, 0)->tokens;
@@ -411,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_sums),	   cmocka_unit_test(test_link_counts),
 		cmocka_unit_test(test_tokens),	   cmocka_unit_test(test_inbox_threads),
 		cmocka_unit_test(test_inbox_full), cmocka_unit_test(test_team),
+		cmocka_unit_test(test_settles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
