@@ -350,7 +350,7 @@ static uint64_t one_round(struct daemon *d)
 		t = session_deadline(d->session);
 		deadline = t < deadline ? t : deadline;
 	}
-	more |= moved && cores_have_frames(d);
+	more |= cores_have_frames(d, moved);
 	t = shards_deadline(d->shards);
 	if (!waiting)
 		d->tx_waits = 0;

@@ -179,20 +179,24 @@ static void work(void *ctx, unsigned int index)
 	c->waiting = c->opened || afxdp_flush(d->port, index);
 }
 
-static bool has_frames(const struct daemon *d, unsigned int core)
+static bool has_handed(const struct core *c)
 {
-	if (afxdp_waits(d->port, core, STEER_LAN) || afxdp_waits(d->port, core, STEER_WAN))
-		return true;
-	for (unsigned int i = 0; i < d->ncores; i++)
-		if (d->core[core].from[i] && inbox_frames(d->core[core].from[i]))
+	for (unsigned int i = 0; i < c->d->ncores; i++)
+		if (c->from[i] && inbox_frames(c->from[i]))
 			return true;
 	return false;
 }
 
-bool cores_have_frames(const struct daemon *d)
+static bool has_frames(const struct daemon *d, unsigned int core)
+{
+	return afxdp_waits(d->port, core, STEER_LAN) || afxdp_waits(d->port, core, STEER_WAN) ||
+	       has_handed(&d->core[core]);
+}
+
+bool cores_have_frames(const struct daemon *d, bool moved)
 {
 	for (unsigned int i = 0; i < d->ncores; i++)
-		if (has_frames(d, i))
+		if (moved ? has_frames(d, i) : has_handed(&d->core[i]))
 			return true;
 	return false;
 }

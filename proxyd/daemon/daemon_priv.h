@@ -148,8 +148,9 @@ void cores_close(struct daemon *d);
 unsigned int cores_run(struct daemon *d);
 bool cores_flush(struct daemon *d);
 
-/** cores_have_frames - whether frames wait to be read. Later ones wake the loop. */
-bool cores_have_frames(const struct daemon *d);
+/** cores_have_frames - whether frames wait: under way between cores, of which nothing else tells,
+ * and, where some have @moved, in the ports' rings, which wake the loop otherwise. */
+bool cores_have_frames(const struct daemon *d, bool moved);
 
 /** cores_unread - bytes from the WAN that are under way between cores. */
 uint64_t cores_unread(const struct daemon *d);
