@@ -182,8 +182,10 @@ static int write_table(struct replay *r, bool json, FILE *f)
 	struct view_cursor cur = {0};
 	json_t *o;
 
-	if (!out)
+	if (!out) {
+		shards_destroy(src.shards);
 		return -ENOMEM;
+	}
 	while (src.shards && view_qp(&src, &cur, r->now, &o) == VIEW_OBJECT) {
 		strip(o);
 		render_add(out, o);

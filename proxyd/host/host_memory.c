@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "host/host.h"
 #include "port/afxdp.h"
+#include "shards/inbox.h"
 #include "shards/shards.h"
 
 /* The program itself, and small allocations. */
@@ -97,7 +98,8 @@ static void check_limit(const struct config *c, struct config_errors *errs,
 		.pool_bytes = c->pool_bytes, .max_conns = c->max_conns, .undo = true};
 	FILE *groups = fopen("/proc/self/cgroup", "re");
 	uint64_t limit = groups ? host_memory_limit(groups) : 0;
-	uint64_t need = shards_bytes(&ec, c->cores) + AFXDP_FRAMES * AFXDP_CHUNK;
+	uint64_t need = shards_bytes(&ec, c->cores) + AFXDP_FRAMES * AFXDP_CHUNK +
+			(c->cores > 1 ? inbox_size() * c->cores * c->cores : 0);
 	bool bad = limit < need;
 
 	if (groups)

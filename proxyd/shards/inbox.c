@@ -22,9 +22,14 @@ struct inbox {
 	_Alignas(64) struct slot slot[INBOX_FRAMES];
 };
 
+uint64_t inbox_size(void)
+{
+	return sizeof(struct inbox);
+}
+
 struct inbox *inbox_new(void)
 {
-	struct inbox *b = aligned_alloc(64, (sizeof(*b) + 63) / 64 * 64);
+	struct inbox *b = aligned_alloc(_Alignof(struct inbox), sizeof(*b));
 
 	if (!b)
 		return NULL;

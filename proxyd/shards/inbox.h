@@ -11,9 +11,12 @@
 
 #include "engine/engine.h"
 
-#define INBOX_FRAMES 1024u
+#define INBOX_FRAMES 512u
 
 struct inbox;
+
+/** inbox_size - bytes that one takes. */
+uint64_t inbox_size(void);
 
 /** inbox_new - room for INBOX_FRAMES; NULL: no memory. */
 struct inbox *inbox_new(void);
