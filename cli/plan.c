@@ -174,8 +174,7 @@ static void print_rest(const struct plan_link *l, double packet_ns)
 	       show(COL_RATE, l->mtu * 8e9 / packet_ns, a), packet_ns / 1e3);
 	if (need > 1)
 		printf("this link\n             needs %.1f of them, and as many queues; one pair "
-		       "of "
-		       "hosts has one core only\n",
+		       "of hosts has one core only\n",
 		       need);
 	else
 		printf("enough for\n             this link\n");

@@ -59,7 +59,7 @@ struct view_core {
  *              impossible
  * @own:        addresses of this host; NULL when they are not known
  * @daemon:     the daemon's own counters: @ndaemon of them
- * @core:       @ncores of them, 0: nobody asks
+ * @core:       counters of each of the @ncores cores; none in a replay
  */
 struct view_source {
 	struct shards *shards;

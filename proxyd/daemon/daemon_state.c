@@ -245,7 +245,7 @@ static void close_shards(struct daemon *d)
 	}
 }
 
-/* Open the files of @n shards. Who has the lock of the first has all. */
+/* Open the files of @n shards. The lock on the first file protects all of them. */
 static bool open_shards(struct daemon *d, unsigned int n)
 {
 	char path[STATE_PATH];

@@ -287,9 +287,8 @@ void engine_tick(struct engine *e, uint64_t now_ns);
 /**
  * engine_follow - @n engines (engine_config, @shared) have the links to peers in common: what all
  * send and get counts as that of the first, which finds the pace, and they share what may be sent.
- * Before reports are read and engines tick. Only the first is given METERs, and sends them:
- * engine_meter(), when the frames that all have sent have left. One thread calls both, while no
- * other calls any of these engines.
+ * To be called before engines tick. Only the first is given METERs, and sends them: engine_meter(),
+ * when the frames of all have left. One thread calls both, while no other calls any of the engines.
  */
 #define ENGINES_MAX 16u
 void engine_follow(struct engine *const *e, unsigned int n, uint64_t now_ns);

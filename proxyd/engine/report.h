@@ -18,9 +18,9 @@
 #define REPORT_ORDER_RECS 32
 #define REPORT_READS	  64
 
-/* All of two hosts is in one slice, by the hash of their addresses (flow_slice()). It stands in the
- * number of each lane, from bit LANE_SLICE on, and of each log, from LOG_SLICE on. So who has
- * several engines knows from the number which one a report is for. */
+/* All connections between two hosts belong to one slice, a hash of the addresses (flow_slice()).
+ * Each lane number contains it from bit LANE_SLICE on, each log number from LOG_SLICE on: it tells
+ * an appliance with several engines which of them a report is for. */
 #define SLICES	   64u
 #define LANE_SLICE 26u
 #define LOG_SLICE  4u
@@ -88,6 +88,7 @@ enum lane_reason {
 
 const char *lane_reason_name(enum lane_reason r);
 
+/** flow_slice - the slice of the two hosts of @k, the same in both directions and at both ends. */
 static inline uint32_t flow_slice(const struct flow_key *k)
 {
 	return (uint32_t)(ip_pair_hash(&k->src, &k->dst) >> 58);

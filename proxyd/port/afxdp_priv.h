@@ -414,7 +414,7 @@ int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 /**
  * area_map - @len bytes for the UMEMs, in the file @fd if that is not 0 and holds them; see
  * afxdp_area.c
- * @make:   it may be made anew
+ * @make:   whether a new area may be made in the file
  * @layout: number of the way in which it is cut
  * NULL: no memory
  */

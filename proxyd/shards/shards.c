@@ -87,7 +87,7 @@ static struct engine_config part_of(const struct engine_config *cfg, unsigned in
 	c.file = files ? files[i] : 0;
 	if (i)
 		c.kept_bytes = 0;
-	/* nobody must find out the seed of one from another's */
+	/* keys of lanes are made from it: two engines must not make the same ones */
 	c.seed ^= i * 0x9e3779b97f4a7c15u;
 	return c;
 }

@@ -9,15 +9,14 @@
  * addresses (report.h, SLICES), and each shard has an engine of its own: flow table, pool, timers.
  * Engines share nothing. One busy pair of hosts stays on one processor.
  *
- * Shards work by turns with their caller. In some of the time every shard is given its own frames
- * and its tick, by a thread each: shards_rx(), shards_tick(). In the rest one thread has all of
- * them to itself: then reports come, the operator asks, peers come and go. So nothing but the
- * sink's functions needs a lock.
+ * The caller works in rounds of two phases. In one, a thread for each shard gives it its frames and
+ * its tick. In the other, one thread uses all shards: for reports, for the operator, for peers that
+ * come and go. So only the functions of the sink need a lock.
  *
- *	shards_begin()		the links are counted and shared (engine_follow())
- *	shards_report() ...	reports that have come
- *	shards_rx(), _tick()	each shard in a thread
- *	shards_end()		the links are told to the peers (engine_meter())
+ *	shards_report() ...		reports that have come
+ *	shards_begin()			count and share the links (engine_follow())
+ *	engine_rx(), engine_tick()	of shards_engine(), each shard in a thread
+ *	shards_end()			tell the peers of the links (engine_meter())
  *
  * The link to a peer is one, so the first engine measures it and finds its pace for all. A report
  * is of a lane, whose number has the slice; an offer has addresses; a METER is for the first one.
