@@ -100,7 +100,8 @@ carries() # TO BYTES TEXT: how both ends of it name a link that begins at site a
 {
 	soon 2500 alarm a link-mtu "the link $1 peer edge-b carries packets of at most $2 bytes, and hosts send 4156 (path MTU 4096)" &&
 	soon 500 alarm b link-mtu "the link from peer edge-a carries packets of at most $2 bytes, and hosts send 4156 (path MTU 4096)" &&
-	jq_true a status 'any(.name == "link-mtu" and (.mend | contains("along the link to 4188") and contains("to 1024")))'
+	jq_true a status 'any(.name == "link-mtu" and (.mend | contains("along the link to 4188") and contains("to 1024")))' ||
+	{ cli a -j status | jq -c 'map(select(.name == "link-mtu"))' >&2; false; }
 }
 
 # What follows from it raises no alarm of its own; that packets were lost before is true
