@@ -309,12 +309,15 @@ static uint8_t *get_buf(void *ctx)
 	return pkt_ring_buf(ep.ring);
 }
 
-/* The IP header of a frame, NULL: none. */
+/* The IP header of a frame of UDP, NULL: none. (When the other end is gone, its kernel may refuse
+ * what still comes by ICMP.) */
 static uint8_t *ip_of(uint8_t *data, uint32_t len)
 {
 	uint8_t *ip = data + (len > 18 && get_be16(data + 12) == 0x8100 ? 18 : 14);
 
-	return len >= 60 || (len >= 38 && *ip >> 4 == 4) ? ip : NULL;
+	if (len < 38 || (len < 60 && *ip >> 4 != 4))
+		return NULL;
+	return ip[*ip >> 4 == 4 ? 9 : 6] == IPPROTO_UDP ? ip : NULL;
 }
 
 static uint8_t tos_of(const uint8_t *ip)
