@@ -233,6 +233,13 @@ static void tell_sites(struct daemon *d)
 	}
 }
 
+static void tell_round_trips(struct daemon *d)
+{
+	for (unsigned int i = 0; d->session && i < d->view.npeers; i++)
+		if (session_rtt(d->session, i))
+			shards_peer_rtt(d->shards, i, session_rtt(d->session, i));
+}
+
 static void every_second(struct daemon *d)
 {
 	struct engine_memory mem;
@@ -270,6 +277,7 @@ static void housekeeping(struct daemon *d)
 	afxdp_heartbeat(d->port, d->now);
 	control_tick(d->control, d->now);
 	daemon_health(d);
+	tell_round_trips(d);
 	event_log_tick(&d->events, d->now);
 	if (d->lingering)
 		daemon_linger(d);

@@ -705,6 +705,13 @@ void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features
 		e->peer_features[peer] = features;
 }
 
+void engine_peer_rtt(struct engine *e, unsigned int peer, uint64_t rtt_ns)
+{
+	batch_begin(e, e->now);
+	if (peer < PEER_MAX)
+		link_at(e, peer)->rtt_us = (uint32_t)(rtt_ns / NSEC_PER_USEC);
+}
+
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns)
 {
 	batch_begin(e, now_ns);

@@ -277,6 +277,10 @@ enum peer_event {
 void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features);
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns);
 
+/** engine_peer_rtt - how long a report to the peer and its answer take. Until it is told, a repeat
+ * of what is truly acknowledged is taken for a host's, however soon it comes. */
+void engine_peer_rtt(struct engine *e, unsigned int peer, uint64_t rtt_ns);
+
 /** engine_peer_forget - there is no peer of this number any more; the next one is another. */
 void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns);
 

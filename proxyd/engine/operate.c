@@ -123,6 +123,7 @@ void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns)
 	engine_peer_event(e, peer, PEER_DOWN, now_ns);
 	order_forget(e, peer);
 	e->peer_features[peer] = 0;
+	engine_peer_rtt(e, peer, 0);
 	e->peer_new_at[peer] = 0;
 	rate_init(link_rate(e, peer), e->cfg.wan_rate, e->cfg.share);
 }

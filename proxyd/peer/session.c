@@ -653,6 +653,11 @@ bool session_up(const struct session *s, unsigned int peer)
 	return peer < PEER_MAX && s->peer[peer].state == SESSION_UP;
 }
 
+uint64_t session_rtt(const struct session *s, unsigned int peer)
+{
+	return peer < PEER_MAX ? s->peer[peer].link.delay.srtt : 0;
+}
+
 uint64_t session_boot(const struct session *s)
 {
 	return s->self.boot;

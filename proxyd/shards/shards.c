@@ -372,6 +372,12 @@ void shards_peer_features(struct shards *s, unsigned int peer, uint32_t features
 		engine_peer_features(e, peer, features);
 }
 
+void shards_peer_rtt(struct shards *s, unsigned int peer, uint64_t rtt_ns)
+{
+	shard_each (s, e)
+		engine_peer_rtt(e, peer, rtt_ns);
+}
+
 void shards_peer_event(struct shards *s, unsigned int peer, enum peer_event ev, uint64_t now_ns)
 {
 	shard_each (s, e)

@@ -110,6 +110,7 @@ void shards_go_on(struct shards *s, uint64_t now_ns);
 void shards_rules(struct shards *s, const struct rule *rules, unsigned int n, uint64_t now_ns);
 void shards_limits(struct shards *s, const struct engine_config *cfg, uint64_t now_ns);
 void shards_peer_features(struct shards *s, unsigned int peer, uint32_t features);
+void shards_peer_rtt(struct shards *s, unsigned int peer, uint64_t rtt_ns);
 void shards_peer_event(struct shards *s, unsigned int peer, enum peer_event ev, uint64_t now_ns);
 /** shards_peer_settle - tell the engines that think otherwise that the peer is @up, or not: a crash
  * may have come when some had committed the event and others had not. */

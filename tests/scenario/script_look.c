@@ -150,6 +150,8 @@ void line_act(struct script *s, struct tokens *t)
 		engine_peer_event(r->e, 0, PEER_AGAIN, r->now);
 	} else if (token_is(t, "peer-restart")) {
 		engine_peer_event(r->e, 0, PEER_RESTARTED, r->now);
+	} else if (token_is(t, "peer-rtt")) {
+		engine_peer_rtt(r->e, 0, token_duration(s, t, "how long"));
 	} else if (token_is(t, "drain")) {
 		engine_drain(r->e, r->now);
 	} else if (token_is(t, "remove-rule")) {

@@ -374,6 +374,7 @@ static struct engine *make_engine(struct world *w, int side)
 					       PEER_FEATURE_DISPUTE | PEER_FEATURE_OWN |
 					       PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR |
 					       PEER_FEATURE_SLICES);
+	engine_peer_rtt(e, 0, 2 * w->cfg.wan.delay_ns);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

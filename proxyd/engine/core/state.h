@@ -119,6 +119,7 @@ struct run_queue {
  * @told_at, @told_sent, @told_got: of the latest METER sent; @told_heard: how much of the peer's it
  *          knew of
  * @out:    to the peer, as the latest METER heard compares
+ * @rtt_us: of its session, 0: not known
  * @noted:  number of the batch in which all of that was noted (link_at())
  * @rate_noted: and what is from @rate on, which is large and changes with METERs only (link_rate())
  * @lossy:  when a packet was last found to be lost, ns; 0: never. @lost: bytes since @lost_since,
@@ -126,7 +127,7 @@ struct run_queue {
  */
 struct wan_link {
 	struct run_queue run;
-	uint32_t noted;
+	uint32_t noted, rtt_us;
 	uint64_t tokens_at, passing_at;
 	int64_t tokens, passing;
 	uint64_t sent, got, packets, marked;

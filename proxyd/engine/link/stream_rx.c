@@ -218,7 +218,7 @@ void stream_rx_skipped(struct engine *e, struct flow *fl, struct wire_psn from, 
 
 void stream_rx_settle(struct engine *e, struct lane *l)
 {
-	uint32_t rtt_us = (uint32_t)(e->link[l->peer].rate.rtt / NSEC_PER_USEC);
+	uint32_t rtt_us = e->link[l->peer].rtt_us;
 	uint32_t since = now_us(e) - l->acceptor.settle_us;
 
 	if (since < rtt_us)
