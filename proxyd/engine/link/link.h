@@ -70,8 +70,6 @@ void stream_rx_settle(struct engine *e, struct lane *l);
 /** stream_parity_delivered - ACCEPTOR: the request @d at @psn goes on to the responder. */
 void stream_parity_delivered(struct engine *e, const struct flow *fl, const struct pkt *d,
 			     struct wire_psn psn);
-/** stream_parity_follows - ACCEPTOR: parity of requests has come, so that more may follow. */
-bool stream_parity_follows(struct engine *e, const struct flow *fl);
 /** stream_parity_rx - the frame @f, at @data, has come in the flow @from: parity of the requests of
  * @fl, or of answers to them. */
 void stream_parity_rx(struct engine *e, struct flow *fl, struct flow *from, const struct frame *f,

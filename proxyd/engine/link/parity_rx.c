@@ -31,14 +31,6 @@ static struct parity_sum *slot(struct engine *e, const struct flow *from, const 
 	return s;
 }
 
-bool stream_parity_follows(struct engine *e, const struct flow *fl)
-{
-	bool own;
-
-	(void)slot(e, fl, &fl->lane, &own);
-	return own;
-}
-
 void stream_parity_delivered(struct engine *e, const struct flow *fl, const struct pkt *d,
 			     struct wire_psn psn)
 {

@@ -356,10 +356,7 @@ static struct pkt *keep(struct engine *e, struct flow *fl, const struct frame *f
 		seal_failed(e, fl, f);
 	if (!bad)
 		COUNT(e, NO_ROOM);
-	if (bad && stream_parity_follows(e, fl))
-		progress_due(e, fl, true); /* it may make the packet sooner */
-	else
-		stream_rx_refuse(e, fl, wire_psn_of(f));
+	stream_rx_refuse(e, fl, wire_psn_of(f));
 	return NULL;
 }
 
