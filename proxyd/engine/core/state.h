@@ -141,7 +141,7 @@ struct wan_link {
 
 /* What any packet adds to a sum (link/stream_parity.c), a multiple of 32; frames of a group. */
 #define PARITY_BYTES 4160u
-#define PARITY_ROWS  2u
+#define PARITY_ROWS  3u
 #define PARITY_SUMS  32u
 
 /** struct parity - sums of packets of a group. @members: bits of their PSNs;

@@ -3,8 +3,8 @@
  * Parity: packets of a stream that the WAN has lost are made from the others, not sent again.
  *
  * What is lost costs a round trip, and all behind it waits. So while a link loses packets
- * (link_loss()), each group of PSNs of a stream is followed by one or two frames of parity, and as
- * many of its packets may be lost.
+ * (link_loss()), each group of PSNs of a stream is followed by one or three frames of parity, and
+ * as many of its packets may be lost.
  *
  *	sender		a group has been sent for the first time, or the stream has nothing more to
  *			send: its packets are held, and are added
@@ -35,14 +35,14 @@
 #define COST	    8u
 #define SAVED_MAX   64u
 #define HEADERS_MAX 28u
-/* Share of bytes lost from which on a second frame is worth its cost. */
-#define TWO_FROM    2e-4
+/* Share of bytes lost from which on more than one frame is worth its cost. */
+#define THREE_FROM  2e-4
 
 _Static_assert(PARITY_FIELDS + HEADERS_MAX + PAYLOAD_MAX <= PARITY_BYTES, "any fits");
 
 uint8_t parity_factor(uint32_t i, uint32_t row)
 {
-	return row && i ? gf_mul(parity_factor(i - 1, row), 2) : 1;
+	return i ? gf_mul(parity_factor(i - 1, row), (uint8_t)(1u << row)) : 1;
 }
 
 /* The factors of all packets and rows as isa-l wants them; made before there are threads. */
@@ -68,7 +68,7 @@ uint64_t parity_proof(const struct lane *l, const struct frame *f)
 
 bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uint32_t len)
 {
-	uint8_t what[PARITY_BYTES], *sums[PARITY_ROWS] = {p->sum[0], p->sum[1]};
+	uint8_t what[PARITY_BYTES], *sums[PARITY_ROWS] = {p->sum[0], p->sum[1], p->sum[2]};
 	struct frame f;
 	uint32_t n, whole;
 
@@ -146,7 +146,7 @@ uint32_t stream_parity_rows(const struct engine *e, const struct lane *l)
 	    !(e->peer_features[l->peer] & PEER_FEATURE_REPAIR))
 		return 0;
 	loss = link_loss(e, l);
-	return loss <= 0 ? 0 : loss < TWO_FROM ? 1 : PARITY_ROWS;
+	return loss <= 0 ? 0 : loss < THREE_FROM ? 1 : PARITY_ROWS;
 }
 
 void stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct held *h,
