@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Parity of streams: most of what the WAN loses is made from it, nothing is made that was not sent,
- * and a link that loses nothing carries none.
+ * Parity of streams: most of what the WAN loses at the end of bursts is made from it, nothing is
+ * made that was not sent, and neither bulk nor a link that loses nothing carries any.
  */
 #include "engine/core/core.h"
 #include "tests/scenario/scenario.h"
@@ -52,23 +52,28 @@ static struct world *make(double loss, bool prefetch, bool altered, struct world
 	return make_mtu(loss, prefetch, altered, 1024, q);
 }
 
+/* So many messages are much less than a round trip of the link. */
+#define BURST 10u
+
 /* What WRITEs and SENDs, or READs, cost: packets sent again, and made. */
 struct cost {
 	uint64_t again, made, sent, wrong;
 };
 
-static struct cost run(struct world *w, struct world_qp *q, uint32_t ops)
+static struct cost run(struct world *w, struct world_qp *q, uint32_t ops, uint32_t burst)
 {
 	int from = ops & 1u << RC_READ ? 1 : 0; /* whose stream it is */
 	struct cost c = {.again = engine_counter(w->engine[from], EC_RETX_WAN)};
 
-	world_work(q, 0,
-		   &(struct work){.ops = ops,
-				  .min = 32768,
-				  .max = 32768,
-				  .left = MESSAGES,
-				  .outstanding = 8});
-	scenario_finish(w, 120 * NSEC_PER_SEC);
+	for (uint32_t n = 0; n < MESSAGES; n += burst) {
+		world_work(q, 0,
+			   &(struct work){.ops = ops,
+					  .min = 32768,
+					  .max = 32768,
+					  .left = burst,
+					  .outstanding = 8});
+		scenario_finish(w, 120 * NSEC_PER_SEC);
+	}
 	c.again = engine_counter(w->engine[from], EC_RETX_WAN) - c.again;
 	c.sent = engine_counter(w->engine[from], EC_PARITY_SENT);
 	c.made = engine_counter(w->engine[!from], EC_PARITY_REPAIRED);
@@ -87,7 +92,7 @@ static void test_made(void **state)
 		struct world *w = make(0.01, false, false, &q);
 		const struct rc_stats *far = rc_qp_stats(q->side[1].qp);
 		uint64_t again = far->duplicates;
-		struct cost c = run(w, q, ops[i]);
+		struct cost c = run(w, q, ops[i], BURST);
 
 		print_message("made %d, sent again %d, parity %d, again to the responder %d\n",
 			      (int)c.made, (int)c.again, (int)c.sent,
@@ -96,6 +101,74 @@ static void test_made(void **state)
 		assert_true(c.again < c.made);
 		assert_true(c.sent < 32000 / 8);
 		assert_int_equal(c.wrong, 0);
+		world_destroy(w);
+	}
+}
+
+/* Amid a long transfer a repair hides behind what waits: parity follows only the last packets, two
+ * round trips of 147 groups. */
+static void test_bulk(void **state)
+{
+	struct world_qp *q;
+	struct world *w = make(0.01, false, false, &q);
+	struct cost c = run(w, q, 1u << RC_WRITE, MESSAGES);
+
+	(void)state;
+	print_message("made %d, sent again %d, parity %d\n", (int)c.made, (int)c.again,
+		      (int)c.sent);
+	assert_in_range(c.sent, PARITY_ROWS * 140, PARITY_ROWS * 300);
+	assert_true(c.made > 50);
+	world_destroy(w);
+}
+
+static uint32_t drops, drops_in, seen;
+
+/* A group in the second half of a burst loses so many packets, once. */
+static bool some(struct world *w, int link, const uint8_t *data, uint32_t len)
+{
+	struct frame f;
+
+	(void)w;
+	if (link != WORLD_WAN(0) || frame_parse(data, len, &f) != FRAME_OK ||
+	    !(f.op->flags & OPF_REQUEST))
+		return true;
+	if (++seen > 200 && drops_in == PSN_NONE && f.psn % PARITY_GROUP == 0)
+		drops_in = f.psn;
+	if (drops_in == PSN_NONE || !drops || f.psn % PARITY_GROUP < 20)
+		return true;
+	drops--;
+	return false;
+}
+
+/* Three of a group that end a burst are made, and nothing is sent again; of four none is made. */
+static void test_rows(void **state)
+{
+	(void)state;
+	for (uint32_t n = PARITY_ROWS; n <= PARITY_ROWS + 1; n++) {
+		struct world_qp *q;
+		struct world *w = make(0.01, false, false, &q);
+		uint64_t made, again;
+
+		run(w, q, 1u << RC_WRITE, BURST);
+		w->cfg.wan.loss = 0;
+		for (int side = 0; side < 2; side++)
+			world_set_wan(w, side, &w->cfg.wan);
+		made = engine_counter(w->engine[1], EC_PARITY_REPAIRED);
+		again = engine_counter(w->engine[0], EC_RETX_WAN);
+		drops = n;
+		drops_in = PSN_NONE;
+		seen = 0;
+		w->filter = some;
+		world_work(
+			q, 0,
+			&(struct work){
+				.ops = 1u << RC_WRITE, .min = 32768, .max = 32768, .left = BURST});
+		scenario_finish(w, NSEC_PER_SEC);
+		assert_int_equal(drops, 0);
+		made = engine_counter(w->engine[1], EC_PARITY_REPAIRED) - made;
+		again = engine_counter(w->engine[0], EC_RETX_WAN) - again;
+		assert_int_equal(made, n == PARITY_ROWS ? n : 0);
+		assert_int_equal(again, n == PARITY_ROWS ? 0 : n);
 		world_destroy(w);
 	}
 }
@@ -111,7 +184,7 @@ static void test_hidden(void **state)
 	double loss;
 
 	(void)state;
-	run(w, q, 1u << RC_WRITE);
+	run(w, q, 1u << RC_WRITE, BURST);
 	for (uint32_t i = 0; i < e->nflows; i++)
 		if (e->flows[i].used && e->flows[i].lane.role == ROLE_OPENER)
 			l = &e->flows[i].lane;
@@ -128,7 +201,7 @@ static void test_no_loss(void **state)
 	struct world *w = make(0, false, false, &q);
 
 	(void)state;
-	assert_int_equal(run(w, q, OPS_WRITE_SEND).sent, 0);
+	assert_int_equal(run(w, q, OPS_WRITE_SEND, BURST).sent, 0);
 	world_destroy(w);
 }
 
@@ -155,7 +228,7 @@ static void test_forged(void **state)
 
 	(void)state;
 	w->filter = forge;
-	c = run(w, q, OPS_WRITE_SEND);
+	c = run(w, q, OPS_WRITE_SEND, BURST);
 	assert_int_equal(c.made, 0);
 	assert_true(c.wrong > 100);
 	world_destroy(w);
@@ -186,7 +259,7 @@ static void test_altered(void **state)
 
 	(void)state;
 	w->filter = alter;
-	c = run(w, q, 1u << RC_WRITE);
+	c = run(w, q, 1u << RC_WRITE, BURST);
 	assert_true(c.made < 30);
 	assert_true(c.wrong > 100);
 	world_destroy(w);
@@ -216,7 +289,7 @@ static void test_fits(void **state)
 
 	(void)state;
 	w->filter = narrow;
-	c = run(w, q, 1u << RC_WRITE);
+	c = run(w, q, 1u << RC_WRITE, BURST);
 	assert_int_equal(too_long, 0);
 	assert_int_equal(c.wrong, 0);
 	assert_true(c.made > 30);
@@ -237,7 +310,7 @@ static void test_no_signal(void **state)
 	assert_int_equal(ip_addr_parse("10.2.0.1", &k.dst), 0);
 	epoch = *pair_epoch(w->engine[0], &k);
 	assert_true(epoch > 0);
-	c = run(w, q, 1u << RC_READ);
+	c = run(w, q, 1u << RC_READ, BURST);
 	assert_true(c.made > 150);
 	assert_int_equal(*pair_epoch(w->engine[0], &k), epoch);
 	world_destroy(w);
@@ -249,7 +322,8 @@ int main(void)
 		cmocka_unit_test(test_made),	cmocka_unit_test(test_no_loss),
 		cmocka_unit_test(test_hidden),	cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_altered), cmocka_unit_test(test_no_signal),
-		cmocka_unit_test(test_fits),
+		cmocka_unit_test(test_fits),	cmocka_unit_test(test_bulk),
+		cmocka_unit_test(test_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

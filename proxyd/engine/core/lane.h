@@ -159,14 +159,14 @@ struct lane_near {
 
 /** struct held - packets that are kept (core/stream.h). @win finds them by wire PSN; @log has most
  * of their bytes; @lost: how many are marked PKT_LOST, none before @lost_from; @saved: packets that
- * have not been used up by parity (link/stream_parity.c). */
-struct held {
+ * have not been used up by parity (core/stream_parity.c), which has @followed those before. */
+struct __attribute__((packed, aligned(4))) held {
 	struct window win;
 	struct pool_log log;
 	uint32_t packets;
 	uint64_t bytes;
 	uint32_t lost : 24, saved : 8;
-	struct wire_psn lost_from;
+	struct wire_psn lost_from, followed;
 };
 
 /** struct gaps - what is missing at the receiving end of a stream. @holes: pool page with missing

@@ -139,7 +139,7 @@ struct wan_link {
 	uint32_t rate_noted;
 };
 
-/* What any packet adds to a sum (link/stream_parity.c), a multiple of 32; frames of a group. */
+/* What any packet adds to a sum (core/stream_parity.c), a multiple of 32; frames of a group. */
 #define PARITY_BYTES 4160u
 #define PARITY_ROWS  3u
 #define PARITY_SUMS  32u

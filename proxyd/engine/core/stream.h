@@ -67,12 +67,13 @@ uint8_t parity_factor(uint32_t i, uint32_t row);
 uint64_t parity_proof(const struct lane *l, const struct frame *f);
 /** parity_add - add that packet of @l, the @len bytes at @data, to @p. False if it is none. */
 bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uint32_t len);
-/** stream_parity_rows - so many frames follow each group of the lane now, if its rule wants it. */
-uint32_t stream_parity_rows(const struct engine *e, const struct lane *l);
-/** stream_parity_tx - the packets [@from, @end) of @h have been sent to the peer for the first
- * time: requests of @fl (then @to is @fl), or answers to them, in the flow @to. @idle: no more
- * wait. */
-void stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct held *h,
-		      struct wire_psn from, struct wire_psn end, bool idle);
+/** stream_parity_on - parity is made of the lane now, if its rule wants it. */
+bool stream_parity_on(const struct engine *e, const struct lane *l);
+/** stream_parity_tx - at the end of a turn, send the parity of one group, if it is due. Returns
+ * whether that of another one is. Of what @h has, the packets before @nxt have been sent, the peer
+ * has told of those before @told, and @wait more wait: requests of @fl (then @to is @fl), or
+ * answers to them, in the flow @to. */
+bool stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct held *h,
+		      struct wire_psn told, struct wire_psn nxt, uint32_t wait);
 
 #endif

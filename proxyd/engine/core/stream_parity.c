@@ -2,19 +2,18 @@
 /*
  * Parity: packets of a stream that the WAN has lost are made from the others, not sent again.
  *
- * What is lost costs a round trip, and all behind it waits. So while a link loses packets
- * (link_loss()), each group of PSNs of a stream is followed by one or three frames of parity, and
- * as many of its packets may be lost.
+ * What is lost costs a round trip, and all behind it waits; unless the link is busy for longer with
+ * what waits to be sent. So while a link loses packets (link_loss()), each group of PSNs near the
+ * end of a stream is followed by two or three frames of parity: as many of it may be lost.
  *
- *	sender		a group has been sent for the first time, or the stream has nothing more to
- *			send: its packets are held, and are added
+ *	sender		if less waits than is under way (what the peer has not told of) it ends
+ *			within a round trip: groups under way are added, the last if none waits
  *	receiver	if packets of the group are missing, those that are held are added. What
  *			went on to the responder and was acknowledged is not held any more: it was
  *			added on its way (struct parity_sum). link/parity_rx.c
  *
  * Frame j of a group is the sum of its packets in GF(2^8), packet i times 2^(i j): the first is
- * their exclusive or. What is added of a packet is all that its ICRC covers and that differs within
- * a flow.
+ * their exclusive or. Of a packet all is added that its ICRC covers and that differs in a flow.
  *
  * That the ICRC of a packet which was made is right proves nothing: a CRC is linear, so it is right
  * as well where a packet that was added here was another one, if only a true one, than there (an
@@ -23,20 +22,22 @@
  * group, but for SEAL_PARITY (seal.c). A lane without a seal has no parity, and a packet so long
  * that its parity would not fit the link (IPv6, long headers) is in no group.
  *
- * Parity has a budget: a frame for each COST packets at most, whatever the size of bursts. It is
- * never sent again, and nothing waits for it. The sums are a cache: what is wrong or lost there
+ * Parity has a budget: a frame for each COST packets at most, whatever the size of bursts. Two must
+ * do while little waits because custody holds the host back, since that is so all the time. Parity
+ * is never sent again, and nothing waits for it. The sums are a cache: what is wrong or lost there
  * makes a packet that is not proved.
  */
 #include <isa-l/erasure_code.h>
 
 #include "engine/core/core.h"
 
-/* A frame of parity is paid for by so many packets; so many may be saved up for short bursts. */
+/* A frame of parity is paid for by so many packets; so many may be saved up for short bursts. A
+ * group has none or this at least. */
 #define COST	    8u
 #define SAVED_MAX   64u
+#define ROWS_LEAST  2u
 #define HEADERS_MAX 28u
-/* Share of bytes lost from which on more than one frame is worth its cost. */
-#define THREE_FROM  2e-4
+#define HIGH_WATER  70u /* percent of its share of memory */
 
 _Static_assert(PARITY_FIELDS + HEADERS_MAX + PAYLOAD_MAX <= PARITY_BYTES, "any fits");
 
@@ -138,31 +139,41 @@ static void send_group(struct engine *e, const struct flow *fl, const struct flo
 		send(e, fl, to, &p, row, last);
 }
 
-uint32_t stream_parity_rows(const struct engine *e, const struct lane *l)
+bool stream_parity_on(const struct engine *e, const struct lane *l)
 {
-	double loss;
-
-	if (!l->sealed || l->state != LANE_HELD || l->reopen ||
-	    !(e->peer_features[l->peer] & PEER_FEATURE_REPAIR))
-		return 0;
-	loss = link_loss(e, l);
-	return loss <= 0 ? 0 : loss < THREE_FROM ? 1 : PARITY_ROWS;
+	return l->sealed && l->state == LANE_HELD && !l->reopen &&
+	       e->peer_features[l->peer] & PEER_FEATURE_REPAIR && link_loss(e, l) > 0;
 }
 
-void stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct held *h,
-		      struct wire_psn from, struct wire_psn end, bool idle)
+/* For want of memory; so it has more to send (near/pressed.c). */
+static bool held_back(const struct engine *e, const struct lane *l)
 {
-	struct wire_psn at = parity_group(from), next;
-	uint32_t rows = stream_parity_rows(e, &fl->lane);
+	return l->held.bytes >
+	       pool_share_most(e->pool, lane_class(l), l->held.bytes) / 100 * HIGH_WATER;
+}
 
-	if (!rows || !to || fl->rule < 0 || !e->rules[fl->rule].parity)
-		return;
-	h->saved = MIN(h->saved + psn_past(end, from), SAVED_MAX);
-	for (; psn_before(at, end); at = next) {
-		next = psn_add(at, PARITY_GROUP);
-		if (h->saved < rows * COST || (psn_after(next, end) && !idle))
-			continue;
+bool stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct held *h,
+		      struct wire_psn told, struct wire_psn nxt, uint32_t wait)
+{
+	struct wire_psn from = h->followed, at, next;
+	uint32_t rows;
+
+	if (!psn_in(from, told, psn_add(nxt, 1)))
+		from = told;
+	at = parity_group(from);
+	next = psn_add(at, PARITY_GROUP);
+	if (!wait && psn_after(next, nxt))
+		next = nxt;
+	if (!psn_before(from, nxt) || psn_after(next, nxt) ||
+	    (wait && wait >= psn_past(nxt, told)) || !to || fl->rule < 0 ||
+	    !e->rules[fl->rule].parity || !stream_parity_on(e, &fl->lane))
+		return false;
+	h->saved = MIN(h->saved + psn_past(next, from), SAVED_MAX);
+	h->followed = next;
+	rows = MIN(held_back(e, &fl->lane) ? ROWS_LEAST : PARITY_ROWS, h->saved / COST);
+	if (rows >= ROWS_LEAST) {
 		h->saved -= rows * COST;
-		send_group(e, fl, to, h, at, psn_after(next, end) ? end : next, rows);
+		send_group(e, fl, to, h, at, next, rows);
 	}
+	return psn_before(next, nxt) && (!wait || !psn_after(psn_add(next, PARITY_GROUP), nxt));
 }

@@ -168,7 +168,7 @@ static uint32_t sent_at(struct engine *e, const struct lane *l, const struct pkt
 {
 	const struct pkt *last;
 
-	if ((d->flags & PKT_RETX) || !stream_parity_rows(e, l))
+	if ((d->flags & PKT_RETX) || !stream_parity_on(e, l))
 		return d->xmit;
 	last = lane_pkt(e, l, psn_add(parity_group(psn), PARITY_GROUP - 1));
 	return last && (last->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT ? last->xmit : d->xmit;

@@ -140,8 +140,6 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	}
 	if (!psn_is(l->nxt.psn, before)) {
 		send_twice(e, fl, before);
-		stream_parity_tx(e, fl, fl, &l->held, before, l->nxt.psn,
-				 !stopped && psn_is(l->nxt.psn, l->epsn.psn));
 		if (idle) {
 			l->progress = e->now;
 			loss_trail(e, l);
@@ -158,7 +156,9 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		   !timer_armed(e, fl, TIMER_LOSS)) {
 		arm(e, fl);
 	}
-	return stopped;
+	return stream_parity_tx(e, fl, fl, &l->held, l->opener.reached_hi, l->nxt.psn,
+				psn_past(l->epsn.psn, l->nxt.psn)) ||
+	       stopped;
 }
 
 /* ---- what the peer tells ---- */

@@ -163,13 +163,11 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct wire_psn psn = {0};
 	uint32_t budget = quantum;
-	struct wire_psn before;
 	bool idle, stopped;
 	struct pkt *d;
 
 	if (!x || !x->held.packets)
 		return false;
-	before = x->nxt;
 	idle = psn_is(x->nxt, x->una);
 	stopped = x->held.lost &&
 		  !stream_send_lost(e, fl, &x->held, x->una, x->nxt, fl->side, &budget);
@@ -186,12 +184,14 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		budget -= d->len < budget ? d->len : budget;
 		x->nxt = psn_add(psn, 1);
 	}
-	if (!x->announce) /* what was pushed has parity of its own */
-		stream_parity_tx(e, fl, flow_partner(e, fl), &x->held, before, x->nxt,
-				 !stopped && psn_is(x->nxt, x->end));
 	if (idle || !timer_armed(e, fl, TIMER_RESP))
 		arm(e, fl);
-	return stopped;
+	if (x->announce) /* what was pushed has parity of its own */
+		return stopped;
+	/* of a READ that is to come nothing is known: only when none waits they may end */
+	return stream_parity_tx(e, fl, flow_partner(e, fl), &x->held, x->una, x->nxt,
+				psn_is(x->nxt, x->end) ? 0 : UINT32_MAX) ||
+	       stopped;
 }
 
 /* What is missing and was sent @age us ago or earlier is lost, if something that was sent after it,
@@ -262,6 +262,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 		x->backoff = 0;
 		arm(e, fl);
 	}
+	psn_raise(&x->held.followed, (struct wire_psn){r->hi});
 	release_between(e, x, r);
 	reo = x->rtt.minrtt_us / 4 > REO_MIN_US ? x->rtt.minrtt_us / 4 : REO_MIN_US;
 	age = x->rtt.srtt_us ? x->rtt.srtt_us + reo : RTO_FIRST_US / 2;
