@@ -12,7 +12,7 @@
 #define LANE_SHARE  0.5
 /* Parity: core/stream_parity.c, core/meter.c of the engine. */
 #define GROUP	    32.0
-#define TWO_FROM    2e-4
+#define TWICE_FROM  2e-4
 #define PARITY_MOST 0.05
 /* What a lost packet costs counts if it happens once in so many round trips. */
 #define SELDOM	    500.0
@@ -27,22 +27,22 @@ double plan_bdp(const struct plan_link *l)
 	return l->rate * l->rtt;
 }
 
-/* Frames of parity that follow a group of packets. */
+/* Frames of parity that follow a group of packets where the pool is no larger than it must be. */
 static unsigned int parity(const struct plan_link *l)
 {
-	return l->loss <= 0 || l->loss > PARITY_MOST ? 0 : l->loss < TWO_FROM ? 1 : 2;
+	return l->loss <= 0 || l->loss > PARITY_MOST ? 0 : 2;
 }
 
-/* Share of packets that are lost @k times in a row, and not made from parity. What is sent again
- * goes twice where there are two frames of parity. */
+/* Share of packets that are lost @k times in a row, and not made from parity. From TWICE_FROM on
+ * what is sent again goes twice. */
 static double lost(const struct plan_link *l, unsigned int k)
 {
 	double p = l->loss, none = pow(1 - p, GROUP + parity(l) - 1.0);
 	double others = (GROUP + 1) * p * none / (1 - p);
 
 	if (parity(l))
-		p *= 1 - none - (parity(l) == 2 ? others : 0);
-	return p * pow(l->loss, (k - 1.0) * (parity(l) == 2 ? 2 : 1));
+		p *= 1 - none - others;
+	return p * pow(l->loss, (k - 1.0) * (parity(l) && l->loss >= TWICE_FROM ? 2 : 1));
 }
 
 /* How often a packet is lost in a row, if that happens more than once in SELDOM round trips. */
