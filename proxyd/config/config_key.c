@@ -86,7 +86,7 @@ const struct key rule_keys[] = {
 	{"prefetch", V_CHOICE, false, R(prefetch), 0, 0, ahead_names},
 	{"prefetch-max-age", V_DURATION, false, R(prefetch_max_age_ns), 0, 3600 * SEC, NULL},
 	{"prefetch-range", V_RANGES, false, 0, 0, 0, 0, NULL},
-	{"read-depth", V_DEPTH, false, R(read_depth), 1, 255, NULL},
+	{"read-depth", V_AUTO_NUMBER, false, R(read_depth), 1, 255, NULL},
 	{"parity", V_CHOICE, false, R(parity), 0, 0, parity_names},
 	{"seal", V_BOOL, false, R(seal), 0, 0, NULL},
 	{"wan-check", V_BOOL, false, R(seal), 0, 0, NULL}, /* its name before version 1.1 */
@@ -168,10 +168,8 @@ static const char *number_of(const struct key *k, const char *text, uint64_t *v)
 	switch (k->type) {
 	case V_NUMBER:
 		return value_number(text, k->min, k->max, v);
-	case V_DEPTH:
-		if (strcmp(text, "auto") && value_number(text, k->min, k->max, v))
-			return "is no number of READs; write auto, or a number from 1 to 255";
-		return NULL;
+	case V_AUTO_NUMBER:
+		return value_auto_number(text, k->min, k->max, v);
 	case V_SIZE:
 		return value_size(text, k->min, k->max, v);
 	case V_PACE:

@@ -12,6 +12,7 @@ enum value_type {
 	V_PORTS,
 	V_NAME,
 	V_NUMBER,
+	V_AUTO_NUMBER,
 	V_SIZE,
 	V_PACE,
 	V_DURATION,
@@ -28,7 +29,6 @@ enum value_type {
 	V_LEARN,
 	V_LEVEL,
 	V_PEER,
-	V_DEPTH,
 	V_RANGES,
 };
 

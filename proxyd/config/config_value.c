@@ -50,6 +50,15 @@ const char *value_number(const char *text, uint64_t min, uint64_t max, uint64_t 
 	return NULL;
 }
 
+const char *value_auto_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	*out = 0;
+	if (!strcmp(text, "auto") || !value_number(text, min, max, out))
+		return NULL;
+	return wrong("is no number to be used here; write auto, or a number from %llu to %llu",
+		     (unsigned long long)min, (unsigned long long)max);
+}
+
 /* The factor of suffix @s, 0 when it is none. */
 static uint64_t suffix_factor(const char *s, uint64_t kilo)
 {

@@ -16,6 +16,9 @@
 /** value_number - decimal, @min .. @max. */
 const char *value_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
+/** value_auto_number - likewise, or "auto", which gives 0. */
+const char *value_auto_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
 /** value_size - bytes with K, M, G in powers of 1024. */
 const char *value_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
