@@ -63,7 +63,7 @@ struct config_rule_src {
  * @include:       pattern of those; @include_line: its line
  * @ifname:        [port] -> its interface, "": none; @if_line: [side] -> line of 'lan', 'wan'
  * @socket:        path of the control socket
- * @pool_bytes:    retention memory
+ * @pool_bytes:    retention memory; @cores: 0: auto (host_cores())
  * @wan_rate:      bytes (not bits) per second, 0: not paced; with PACE_AUTO (config_value.h) the
  *                 rate is found, and this is the maximum
  * @share:         enum rate_share

@@ -22,6 +22,28 @@ int host_check(struct config *c, unsigned int patience_ms, struct config_errors 
 /** host_wait - wait until both ports are there and up, for a minute at most; host_wait.c. */
 void host_wait(const struct config *c);
 
+/**
+ * struct host_room - what bounds the number of cores; host_cores.c.
+ * @processors: that this process may run on
+ * @port, @queues: the port with the fewest receive or transmit queues
+ * @members:    a side has several ports
+ * @pool_bytes: of all shards
+ */
+struct host_room {
+	unsigned int processors, queues;
+	const char *port;
+	bool members;
+	uint64_t pool_bytes;
+};
+
+/** host_cores_in - how many cores there is room for, and what limits them, into @why. */
+#define HOST_WHY 64
+unsigned int host_cores_in(const struct host_room *r, char why[HOST_WHY]);
+
+/** host_cores - the cores that @c wants: its number, and then @why is empty, or with auto as many
+ * as this host has room for. */
+unsigned int host_cores(const struct config *c, char why[HOST_WHY]);
+
 /** host_pins - the directory for pins, which must outlive the daemon. */
 const char *host_pins(void);
 

@@ -98,8 +98,10 @@ static void check_limit(const struct config *c, struct config_errors *errs,
 		.pool_bytes = c->pool_bytes, .max_conns = c->max_conns, .undo = true};
 	FILE *groups = fopen("/proc/self/cgroup", "re");
 	uint64_t limit = groups ? host_memory_limit(groups) : 0;
-	uint64_t need = shards_bytes(&ec, c->cores) + AFXDP_FRAMES * AFXDP_CHUNK +
-			(c->cores > 1 ? inbox_size() * c->cores * c->cores : 0);
+	char why[HOST_WHY];
+	unsigned int n = host_cores(c, why);
+	uint64_t need = shards_bytes(&ec, n) + AFXDP_FRAMES * AFXDP_CHUNK +
+			(n > 1 ? inbox_size() * n * n : 0);
 	bool bad = limit < need;
 
 	if (groups)

@@ -156,6 +156,9 @@ int afxdp_fds(const struct afxdp *x, int *fds, int max);
  */
 unsigned int afxdp_parts(const struct afxdp *x);
 
+/** afxdp_most_parts - how many parts the queues of interface @ifname allow. */
+unsigned int afxdp_most_parts(const char *ifname);
+
 /** afxdp_soon - whom to tell of frames of a part before they come. */
 void afxdp_soon(struct afxdp *x, unsigned int part, port_soon_fn fn, void *ctx);
 

@@ -90,6 +90,15 @@ static void count_queues(struct netif *nif)
 	nif->tx_queues = sysfs_queues(nif->name, "tx-");
 }
 
+unsigned int afxdp_most_parts(const char *ifname)
+{
+	struct netif nif;
+
+	snprintf(nif.name, sizeof(nif.name), "%s", ifname);
+	count_queues(&nif);
+	return nif.queues < nif.tx_queues ? nif.queues : nif.tx_queues;
+}
+
 static void driver_of(const char *name, char *buf, size_t len)
 {
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};

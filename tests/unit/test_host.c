@@ -18,6 +18,7 @@
 
 #include "host/host.h"
 #include "peer/key.h"
+#include "shards/shards.h"
 #include "tests/unit/temp_dir.h"
 
 #define RULE "[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\npolicy = off\n"
@@ -136,6 +137,42 @@ static void test_memory(void **state)
 	assert_false(said(&errs, "a pool of ", ""));
 }
 
+/* ENG-21: the scarcest thing is what auto goes by; there is always one core. */
+static void test_cores(void **state)
+{
+	static const struct {
+		struct host_room room;
+		unsigned int cores;
+		const char *why;
+	} cases[] = {
+		{{2, 4, "l0", false, 1ull << 30}, 2, "the processors it may use"},
+		{{4, 2, "l0", false, 1ull << 30}, 2, "the queues of l0"},
+		{{4, 1, "w0", false, 1ull << 30}, 1, "the queues of w0"},
+		{{8, 8, "l0", false, 256 << 20}, 4, "'pool', 64M for each"},
+		{{8, 8, "l0", false, (128 << 20) - 1}, 1, "'pool', 64M for each"},
+		{{8, 8, "l0", false, 8 << 20}, 1, "'pool', 64M for each"},
+		{{8, 8, "l0", true, 1ull << 30}, 1, "several ports on a side"},
+		{{1, 1, "l0", true, 1ull << 30}, 1, "several ports on a side"},
+		{{64, 64, "l0", false, 64ull << 30}, SHARDS_MAX, "what longhauld can use"},
+		{{0, 8, "l0", false, 1ull << 30}, 1, "the processors it may use"},
+	};
+	char why[HOST_WHY];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(host_cores_in(&cases[i].room, why), cases[i].cores);
+		assert_string_equal(why, cases[i].why);
+	}
+	/* this host: the loopback interface has one queue */
+	check("", "");
+	cfg.cores = 0;
+	assert_int_equal(host_cores(&cfg, why), 1);
+	assert_true(*why);
+	cfg.cores = 5;
+	assert_int_equal(host_cores(&cfg, why), 5);
+	assert_false(*why);
+}
+
 static void test_pins(void **state)
 {
 	char path[128];
@@ -178,7 +215,7 @@ int main(void)
 		cmocka_unit_test(test_interfaces), cmocka_unit_test(test_key),
 		cmocka_unit_test(test_socket),	   cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_memory),	   cmocka_unit_test(test_pins),
-		cmocka_unit_test(test_path_mtu),
+		cmocka_unit_test(test_path_mtu),   cmocka_unit_test(test_cores),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
