@@ -39,7 +39,7 @@ const struct key longhaul_keys[] = {
 	{"socket", V_TEXT, false, C(socket), 0, 0, NULL},
 	{"pool", V_SIZE, false, C(pool_bytes), 8ull << 20, 64 * GIB, NULL},
 	{"max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL},
-	{"cores", V_NUMBER, false, C(cores), 1, SHARDS_MAX, NULL},
+	{"cores", V_AUTO_NUMBER, false, C(cores), 1, SHARDS_MAX, NULL},
 	{"mode", V_CHOICE, false, C(mode), 0, 0, mode_names},
 	{"wan-rate", V_PACE, false, C(wan_rate), 0, 0, NULL},
 	{"share", V_CHOICE, false, C(share), 0, 0, share_names},

@@ -56,7 +56,7 @@ void kept_note_peers(struct kept *k, const struct config *cfg, uint32_t leaving)
 	}
 }
 
-void kept_note(struct kept *k, const struct config *cfg, const int *fds)
+void kept_note(struct kept *k, const struct config *cfg, unsigned int shards, const int *fds)
 {
 	struct stat st = {0};
 
@@ -66,8 +66,8 @@ void kept_note(struct kept *k, const struct config *cfg, const int *fds)
 	(void)fstat(fds[0], &st);
 	k->dev = st.st_dev;
 	k->ino = st.st_ino;
-	k->shards = cfg->cores;
-	for (unsigned int i = 1; i < cfg->cores; i++)
+	k->shards = shards;
+	for (unsigned int i = 1; i < shards; i++)
 		if (!fstat(fds[i], &st))
 			k->other_ino[i] = st.st_ino;
 	k->pool_bytes = cfg->pool_bytes;
@@ -209,7 +209,7 @@ enum peer_event kept_event(const struct kept *k, unsigned int peer, enum peer_ev
 bool kept_resized(const struct kept *k, const struct config *cfg)
 {
 	return k->pool_bytes != cfg->pool_bytes || k->max_conns != cfg->max_conns ||
-	       k->shards != cfg->cores;
+	       (cfg->cores && k->shards != cfg->cores);
 }
 
 static void on_fault(int signo)

@@ -47,8 +47,8 @@ struct kept {
 	uint8_t vlan_strip[STEER_PORTS];
 };
 
-/** kept_note - fill in all of it, for new files @fds, one a shard. */
-void kept_note(struct kept *k, const struct config *cfg, const int *fds);
+/** kept_note - fill in all of it, for new files @fds of so many @shards. */
+void kept_note(struct kept *k, const struct config *cfg, unsigned int shards, const int *fds);
 
 /** kept_others - why the files @fds of the other shards are not those of @k; NULL if they are. */
 const char *kept_others(const struct kept *k, const int *fds);
@@ -81,7 +81,8 @@ uint32_t kept_leaving(const struct kept *k, struct config *cfg);
 enum peer_event kept_event(const struct kept *k, unsigned int peer, enum peer_event ev,
 			   uint64_t boot);
 
-/** kept_resized - whether @cfg has other sizes than it was made for. */
+/** kept_resized - whether @cfg has other sizes than it was made for. With cores = auto any number
+ * of shards is right, so that nothing keeps the next process from going on. */
 bool kept_resized(const struct kept *k, const struct config *cfg);
 
 /** kept_crashes - how many processes crashed with the file @fd since one of them lived for long;

@@ -312,7 +312,7 @@ static int give_up_privileges(struct daemon *d, char *err, size_t errlen)
 		return rc;
 	rc = cores_begin(d);
 	if (rc) {
-		snprintf(err, errlen, "%u cores cannot be used: %s; lower 'cores'",
+		snprintf(err, errlen, "%u cores cannot be used: %s; set a lower 'cores'",
 			 afxdp_parts(d->port), strerror(-rc));
 		return rc;
 	}

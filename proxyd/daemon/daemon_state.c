@@ -40,6 +40,7 @@
 #include "daemon/daemon.h"
 #include "daemon/daemon_kept.h"
 #include "daemon/daemon_priv.h"
+#include "host/host.h"
 #include "host/log.h"
 #include "port/afxdp.h"
 
@@ -322,19 +323,35 @@ static bool adopt(struct daemon *d, struct engine_config *ec)
 			 "'pool', 'max-connections' and 'cores' stay what they were, because this "
 			 "longhauld goes on where another one ended; systemctl restart longhauld "
 			 "to change them");
+	if (!d->cfg->cores)
+		log_line(LOG_INFO,
+			 "cores = auto: %u, as the former longhauld had; a stop and a start choose "
+			 "anew",
+			 shards_n(d->shards));
 	d->leaving = kept_leaving(shards_kept(d->shards), d->cfg);
 	kept_note_peers(shards_kept(d->shards), d->cfg, d->leaving);
 	d->adopted = true;
 	return true;
 }
 
-/* New engines, in files or (@fds NULL) not. */
-static bool create(struct daemon *d, const struct engine_config *ec, const int *fds)
+/* How many engines a new start has. */
+static unsigned int choose_cores(const struct daemon *d)
+{
+	char why[HOST_WHY];
+	unsigned int n = host_cores(d->cfg, why);
+
+	if (*why)
+		log_line(LOG_INFO, "cores = auto: %u, limited by %s", n, why);
+	return n;
+}
+
+/* @n new engines, in files or (@fds NULL) not. */
+static bool create(struct daemon *d, const struct engine_config *ec, unsigned int n, const int *fds)
 {
 	struct shards_sink sink = cores_sink;
 
 	sink.ctx = d;
-	d->shards = shards_new(d->cfg->cores, &sink);
+	d->shards = shards_new(n, &sink);
 	if (d->shards && shards_create(d->shards, ec, fds, d->now))
 		return true;
 	shards_destroy(d->shards);
@@ -344,14 +361,19 @@ static bool create(struct daemon *d, const struct engine_config *ec, const int *
 
 void daemon_engines(struct daemon *d, struct engine_config *ec)
 {
+	unsigned int n;
+
 	if (d->state_fd) {
 		ec->kept_bytes = daemon_kept_bytes();
 		ec->fence = true;
 		if (adopt(d, ec))
 			return;
+	}
+	n = choose_cores(d);
+	if (d->state_fd) {
 		remove_shards(d);
-		if (open_shards(d, d->cfg->cores) && create(d, ec, d->shard_fd)) {
-			kept_note(shards_kept(d->shards), d->cfg, d->shard_fd);
+		if (open_shards(d, n) && create(d, ec, n, d->shard_fd)) {
+			kept_note(shards_kept(d->shards), d->cfg, n, d->shard_fd);
 			(void)kept_crashes(d->state_fd);
 			return;
 		}
@@ -363,7 +385,7 @@ void daemon_engines(struct daemon *d, struct engine_config *ec)
 		ec->fence = false;
 		ec->kept_bytes = 0;
 	}
-	(void)create(d, ec, NULL);
+	(void)create(d, ec, n, NULL);
 }
 
 void daemon_state_peers(struct daemon *d)

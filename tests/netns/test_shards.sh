@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# `cores = 2`: eight pairs of hosts at once, over both; kill -9, a hand-over and a change of the number under load. Each host
-# has several addresses, so it is several hosts to the appliances.
+# `cores = 2` and `cores = auto`: eight pairs of hosts at once, over both; kill -9, a hand-over and a change of the number
+# under load. Each host has several addresses, so it is several hosts to the appliances.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 CORES=2
@@ -91,6 +91,9 @@ done
 wan_start --delay-ms 10 --rate-mbps 400
 gateway_config a -l 10.77.1.0/24 -w 10.77.2.0/24 -r "prefetch = on"
 gateway_config b -l 10.77.2.0/24 -w 10.77.1.0/24 -r "prefetch = on"
+auto=yes
+[ "$(nproc)" -gt 1 ] || auto=
+[ -z "$auto" ] || sed -i 's/^cores = .*/cores = auto/; s/^pool = .*/pool = 128M/' "$LAB/gw-a.conf"
 gateway_start a
 gateway_start b
 await 30 peers_up || die "the peers do not find each other"
@@ -100,6 +103,16 @@ two_threads() # SITE
 	[ "$(grep -l longhauld-core "/proc/${pid[gw-$1]}"/task/*/comm | wc -l)" = 1 ]
 }
 it "each daemon has two threads" eval 'two_threads a && two_threads b'
+
+two_by_auto()
+{
+	log_has a "cores = auto: 2, limited by" && in_ns ga "$B/longhauld" --reload -c "$LAB/gw-a.conf"
+}
+if [ -n "$auto" ]; then
+	it "one of them by cores = auto, which a reload leaves alone" two_by_auto
+else
+	skip "one of them by cores = auto" "there is one processor"
+fi
 
 held_by_both() # SITE
 {
@@ -132,7 +145,27 @@ amid() # NAME EVENT...
 	all_more "$name" 8 || status=1
 	pairs_end "$name" && [ $status = 0 ] && [ "$(stat_of a faults)$(stat_of b faults)" = 00 ]
 }
-it "kill -9 near the requesters" amid killed-a next_daemon a KILL
+
+cpus=$(taskset -cp $$)
+cpus=${cpus##* }
+one=${cpus%%[,-]*}
+
+one_processor() # COMMAND...: with one only, which is all that the next daemon finds
+{
+	local status
+
+	taskset -cp "$one" $$ && "$@"
+	status=$?
+	taskset -cp "$cpus" $$ && taskset -acp "$cpus" "${pid[gw-a]}" && return $status
+}
+it "kill -9 near the requesters, and one processor for the next" amid killed-a one_processor next_daemon a KILL
+as_before()
+{
+	two_threads a && log_has a "cores = auto: 2, as the former longhauld had" &&
+		in_ns ga taskset -c "$one" "$B/longhauld" --check-config -c "$LAB/gw-a.conf" |
+		grep -q "a restart: connections are handed over"
+}
+[ -z "$auto" ] || it "which has as many cores as before, and so will the one after a restart" as_before
 it "kill -9 near the responders" amid killed-b next_daemon b KILL
 it "hand-over near the requesters" amid hand-a next_daemon a USR2
 

@@ -14,6 +14,7 @@ static void test_defaults(void **state)
 	assert_string_equal(cfg.socket, "/run/longhaul/longhaul.sock");
 	assert_int_equal(cfg.pool_bytes, 256 << 20);
 	assert_int_equal(cfg.max_conns, 16384);
+	assert_int_equal(cfg.cores, 1);
 	assert_int_equal(cfg.mode, AFXDP_AUTO);
 	assert_true(cfg.wan_rate == PACE_AUTO);
 	assert_int_equal(cfg.share, SHARE_FAIR);
@@ -136,6 +137,16 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.rules[1].near[0].len, 128);
 	assert_int_equal(cfg.rules[1].nfar, 2);
 	assert_int_equal(cfg.rules[1].vlan, FRAME_VLAN_NONE);
+}
+
+/* ENG-21 */
+static void test_cores(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD "cores = 16\n" RULE), 0);
+	assert_int_equal(cfg.cores, 16);
+	assert_int_equal(parse(HEAD "cores = auto\n" RULE), 0);
+	assert_int_equal(cfg.cores, 0);
 }
 
 static void test_key_files(void **state)
@@ -324,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_cores),
 		cmocka_unit_test(test_key_files),
 		cmocka_unit_test(test_host_names),
 		cmocka_unit_test(test_members),

@@ -42,6 +42,21 @@ static void test_restart_needed(void **state)
 	assert_null(config_restart_needed(&was, &cfg));
 }
 
+/* ENG-21: what auto chose at the start is nothing that a reload compares with. */
+static void test_cores(void **state)
+{
+	static struct config was;
+
+	(void)state;
+	assert_int_equal(parse(HEAD "cores = auto\n" RULE), 0);
+	was = cfg;
+	assert_int_equal(parse(HEAD "cores = auto\n" RULE), 0);
+	assert_null(config_restart_needed(&was, &cfg));
+	assert_int_equal(parse(HEAD "cores = 2\n" RULE), 0);
+	assert_string_equal(config_restart_needed(&was, &cfg), "cores");
+	assert_string_equal(config_restart_needed(&cfg, &was), "cores");
+}
+
 /* Names of the peers at their places, "-" for an empty one, and which of them the rule has. */
 static const char *places(void)
 {
@@ -102,6 +117,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_restart_needed),
+		cmocka_unit_test(test_cores),
 		cmocka_unit_test(test_places),
 	};
 

@@ -119,7 +119,7 @@ static void test_ports(void **state)
 
 	(void)state;
 	peers("a");
-	kept_note(&k, &cfg, no_file);
+	kept_note(&k, &cfg, 1, no_file);
 	assert_false(kept_strips(&k, &cfg, STEER_LAN));
 	k.vlan_strip[STEER_LAN] = true;
 	assert_true(kept_strips(&k, &cfg, STEER_LAN));
@@ -133,13 +133,31 @@ static void test_ports(void **state)
 	assert_false(kept_strips(&later, &cfg, STEER_PORT(STEER_WAN, 0)));
 }
 
+/* ENG-21: whatever number of shards the former process had, auto goes on with it. */
+static void test_cores(void **state)
+{
+	static struct kept k;
+	const int no_files[SHARDS_MAX] = {-1, -1, -1};
+
+	(void)state;
+	peers("a");
+	kept_note(&k, &cfg, 3, no_files);
+	cfg.cores = 2;
+	assert_true(kept_resized(&k, &cfg));
+	cfg.cores = 3;
+	assert_false(kept_resized(&k, &cfg));
+	cfg.cores = 0;
+	assert_false(kept_resized(&k, &cfg));
+	cfg.pool_bytes /= 2;
+	assert_true(kept_resized(&k, &cfg));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_leaving),
-		cmocka_unit_test(test_no_place),
-		cmocka_unit_test(test_boots),
-		cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_leaving), cmocka_unit_test(test_no_place),
+		cmocka_unit_test(test_boots),	cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_cores),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
