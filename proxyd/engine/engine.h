@@ -13,6 +13,7 @@
 #include "engine/counters.h"
 #include "engine/report.h"
 #include "engine/rule.h"
+#include "rate/rate.h"
 #include "wire/build.h"
 #include "wire/storage.h"
 
@@ -109,7 +110,7 @@ struct engine_sink {
  * @pool_bytes:      retention memory, default 256 MiB
  * @max_conns:       connections, default 16,384 (two flows each, and places for half-known ones)
  * @wan_rate:        bytes per second on the WAN, 0: not paced
- * @wan_auto:        the pace is found for each peer (core/rate.h), up to @wan_rate
+ * @wan_auto:        the pace is found for each peer (rate/rate.h), up to @wan_rate
  * @share:           what is wanted of a link that others use, with @wan_auto
  * @wan_burst:       bytes that may leave at once, default 64 KiB or 1 ms of the rate
  * @peer_timeout_ns: how long custody waits for a lost peer, default 60 s
@@ -484,7 +485,7 @@ struct link_count {
 };
 
 /**
- * struct link_info - the link to one peer (core/rate.h).
+ * struct link_info - the link to one peer (rate/rate.h).
  * @sent, @got: bytes of connections, carried or passed on; @marked: packets with a congestion mark
  * @out, @in:   both ends compared, to the peer and from it
  * @pace:       bytes per second that may be sent, 0: no limit

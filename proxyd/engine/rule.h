@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "wire/frame.h"
+#include "wire/names.h"
 
 #define RULE_MAX	 64
 #define RULE_PREFIXES	 32
@@ -16,15 +17,6 @@
 #define RULE_READ_RANGES 8
 #define PEER_MAX	 16
 #define PEER_NONE	 (-1) /* single mode */
-
-/* NAMES - the function @fn, which names the values of an enum of @count. */
-#define NAMES(fn, type, count, ...)                                                                \
-	const char *fn(type v)                                                                     \
-	{                                                                                          \
-		static const char *const names[count] = {__VA_ARGS__};                             \
-                                                                                                   \
-		return v < count ? names[v] : "?";                                                 \
-	}
 
 /** enum ack_policy - when the near requester is told that its packets are safe. */
 enum ack_policy {
@@ -68,14 +60,6 @@ enum traffic_class {
 	CLASS_CONTROL,
 	CLASS_BULK,
 	CLASSES,
-};
-
-/** enum rate_share - what of a link that others use, too, is wanted. */
-enum rate_share {
-	SHARE_FAIR,	  /* as much as each of them */
-	SHARE_MOST,	  /* what can be had */
-	SHARE_BACKGROUND, /* what they leave */
-	RATE_SHARES,
 };
 
 /** enum announce_mode - which storage protocols tell what their target will READ (announce/). */
@@ -145,7 +129,6 @@ struct rule {
 const char *ack_policy_name(enum ack_policy v);
 const char *order_mode_name(enum order_mode v);
 const char *traffic_class_name(enum traffic_class v);
-const char *rate_share_name(enum rate_share v);
 const char *prefetch_name(enum prefetch v);
 const char *announce_mode_name(enum announce_mode v);
 const char *atomic_mode_name(enum atomic_mode v);

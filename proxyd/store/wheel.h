@@ -15,6 +15,10 @@
 
 #include "store/arena.h"
 
+#define NSEC_PER_USEC 1000ull
+#define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_SEC  1000000000ull
+
 #define WHEEL_TICK_SHIFT 14
 #define WHEEL_NEVER	 UINT64_MAX
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/core/rate.h"
+#include "rate/rate.h"
 #include "cli/wanem/prng.h"
 
 #define PACKET	   4200.0

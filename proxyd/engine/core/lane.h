@@ -52,10 +52,6 @@
 #include "wire/frame.h"
 #include "wire/icrc.h"
 
-#define NSEC_PER_USEC 1000ull
-#define NSEC_PER_MSEC 1000000ull
-#define NSEC_PER_SEC  1000000000ull
-
 /* How long a lane that the peer refused stays in WATCH before it is tried again. */
 #define REFUSED_RETRY_NS (2 * NSEC_PER_SEC)
 

@@ -7,7 +7,6 @@ NAMES(ack_policy_name, enum ack_policy, POLICIES, "early", "honest", "off")
 NAMES(atomic_mode_name, enum atomic_mode, ATOMIC_MODES, "ordered", "discard-result", "prefetch")
 NAMES(order_mode_name, enum order_mode, ORDER_MODES, "queue-pair", "hosts")
 NAMES(traffic_class_name, enum traffic_class, CLASSES, "data", "control", "bulk")
-NAMES(rate_share_name, enum rate_share, RATE_SHARES, "fair", "most", "background")
 NAMES(prefetch_name, enum prefetch, PREFETCHES, "off", "on", "single", "responder")
 NAMES(announce_mode_name, enum announce_mode, ANNOUNCE_MODES, "off", "auto", "nvme", "iser", "nfs")
 

@@ -6,7 +6,7 @@
 #define LONGHAUL_ENGINE_CORE_STATE_H
 
 #include "engine/core/lane.h"
-#include "engine/core/rate.h"
+#include "rate/rate.h"
 #include "store/undo.h"
 
 /** struct flow_meter - what came of a flow, in all. */

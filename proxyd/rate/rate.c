@@ -48,12 +48,13 @@
  * queue is gone it goes on at what it had. Who is in the background leaves half at each sign, comes
  * back slowly, and a queue that stays is a reason to go slower still.
  */
-#include "engine/core/rate.h"
+#include "rate/rate.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "engine/core/lane.h" /* NSEC_PER_* */
+#include "store/wheel.h" /* NSEC_PER_* */
+#include "wire/names.h"
 
 /* More than hosts have under way on most links, little beside what a long and fast one holds. */
 #define FIRST_BYTES    268435456.0
@@ -128,6 +129,7 @@ struct sight {
 	int64_t queue, longest; /* ns, at its shortest and longest */
 };
 
+NAMES(rate_share_name, enum rate_share, RATE_SHARES, "fair", "most", "background")
 NAMES(rate_phase_name, enum rate_phase, RATE_PHASES, [RATE_OPEN] = "open", [RATE_CRUISE] = "cruise",
       [RATE_UP] = "up", [RATE_DOWN] = "down")
 NAMES(rate_cause_name, enum rate_cause, RATE_CAUSES, [RATE_NOTHING] = "none", [RATE_LOSS] = "loss",

@@ -2,15 +2,21 @@
 /*
  * How fast the link to one peer may be filled, for all lanes. Pure: samples in, a pace out.
  */
-#ifndef LONGHAUL_ENGINE_CORE_RATE_H
-#define LONGHAUL_ENGINE_CORE_RATE_H
+#ifndef LONGHAUL_RATE_RATE_H
+#define LONGHAUL_RATE_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/rule.h"
-
 #define RATE_SAMPLES 64u
+
+/** enum rate_share - what of a link that others use, too, is wanted. */
+enum rate_share {
+	SHARE_FAIR,	  /* as much as each of them */
+	SHARE_MOST,	  /* what can be had */
+	SHARE_BACKGROUND, /* what they leave */
+	RATE_SHARES,
+};
 
 /** enum rate_phase - what the controller is doing. */
 enum rate_phase {
@@ -31,6 +37,7 @@ enum rate_cause {
 	RATE_CAUSES,
 };
 
+const char *rate_share_name(enum rate_share v);
 const char *rate_phase_name(enum rate_phase v);
 const char *rate_cause_name(enum rate_cause v);
 
