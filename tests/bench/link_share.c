@@ -103,7 +103,7 @@ static void ring_rx(struct world *w, struct others *o, const uint8_t *data, uint
 		o->head++;
 		o->box.unread += len;
 	}
-	engine_box(w->engine[1], &o->box);
+	w->box[1] = o->box;
 }
 
 /* What it reads until @until: nothing while it does not run. */
@@ -121,7 +121,7 @@ static void ring_read(struct world *w, struct others *o, uint64_t until)
 		world_rx(w, 1, PORT_WAN, x->data, x->len);
 	}
 	o->may_read = o->may_read < 0 ? o->may_read : 0;
-	engine_box(w->engine[1], &o->box);
+	w->box[1] = o->box;
 }
 
 static bool counted(struct world *w, int link, const uint8_t *data, uint32_t len)

@@ -104,7 +104,7 @@ static bool waits_astray(struct world *w)
 
 static bool owes(struct world *w, int side)
 {
-	return w->engine[side] && engine_custody(w->engine[side], -1, w->now).packets;
+	return w->engine[side] && shards_custody(w->shards[side], -1, w->now).packets;
 }
 
 /* What went wrong with @q since its packets missed both appliances, unless both hosts know that it

@@ -13,8 +13,7 @@
 
 static void bridge(struct world *w, int side)
 {
-	engine_destroy(w->engine[side]);
-	w->engine[side] = NULL;
+	world_end(w, side);
 	world_peer(w, !side, PEER_DOWN);
 }
 

@@ -48,8 +48,8 @@ void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t le
 	wan_send(w->link[link], w->now, len);
 }
 
-static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
-		   uint32_t seal)
+static int sink_tx(void *ctx, unsigned int shard, enum engine_port port, const uint8_t *data,
+		   uint32_t len, uint32_t seal)
 {
 	struct world_ctx *c = ctx;
 	uint8_t sealed[WAN_FRAME_MAX];
@@ -59,7 +59,7 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 	if (port == PORT_LAN && c->w->cfg.lan_ring &&
 	    wan_waiting(c->w->link[WORLD_LAN_OUT(c->side)], c->w->now) >= c->w->cfg.lan_ring)
 		return -EAGAIN;
-	if (world_crash_tx(c->w, c->side, port, data, len, seal))
+	if (world_crash_tx(c->w, c->side, shard, port, data, len, seal))
 		return 0;
 	if (port == PORT_WAN && c->w->cfg.check_custody)
 		world_check_forwarded(c->w, c->side, data, len);
@@ -99,13 +99,13 @@ struct wan *world_reports(const struct world *w, int side, const struct report *
 	return r->type == REPORT_OPEN && w->opens[side] ? w->opens[side] : w->reports[side];
 }
 
-static void sink_report(void *ctx, unsigned int peer, const struct report *r)
+static void sink_report(void *ctx, unsigned int shard, unsigned int peer, const struct report *r)
 {
 	struct world_ctx *c = ctx;
 	struct wan *to = world_reports(c->w, c->side, r);
 	uint8_t *b;
 
-	if (world_crash_report(c->w, c->side, peer, r))
+	if (world_crash_report(c->w, c->side, shard, peer, r))
 		return;
 	if (!peer && c->w->cfg.reports_in_band) {
 		send_in_band(c->w, c->side, r);
@@ -119,11 +119,11 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 	wan_send(to, c->w->now, sizeof(*r));
 }
 
-static void sink_event(void *ctx, const struct engine_event *ev)
+static void sink_event(void *ctx, unsigned int shard, const struct engine_event *ev)
 {
 	struct world_ctx *c = ctx;
 
-	if (world_crash_event(c->w, c->side, ev))
+	if (world_crash_event(c->w, c->side, shard, ev))
 		return;
 	c->w->held_gen[c->side]++;
 	switch (ev->type) {
@@ -147,7 +147,7 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 	}
 }
 
-static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+static int sink_hold(void *ctx, unsigned int shard, const struct flow_key *requests, uint32_t lqpn,
 		     const struct template *headers, bool on)
 {
 	struct world_ctx *c = ctx;
@@ -155,7 +155,7 @@ static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn,
 
 	int side = w->cfg.prefetch_single ? !c->side : c->side; /* of the requester */
 
-	(void)headers;
+	(void)shard, (void)headers;
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		if (w->qp[i].cfg[side].lqpn == lqpn)
 			w->qp[i].side[side].numbered = on ? *requests : (struct flow_key){0};
@@ -287,63 +287,74 @@ void world_said(struct world *w, int side, int kind, uint32_t port, const void *
 	struct engine_event ev;
 
 	if (kind == 0) {
-		(void)sink_tx(&w->ctx[side], (enum engine_port)port, data, len - 4,
+		(void)sink_tx(&w->ctx[side], 0, (enum engine_port)port, data, len - 4,
 			      get_le32((const uint8_t *)data + len - 4));
 	} else if (kind == 1) {
 		memcpy(&r, data, sizeof(r));
-		sink_report(&w->ctx[side], port, &r);
+		sink_report(&w->ctx[side], 0, port, &r);
 	} else {
 		memcpy(&ev, data, sizeof(ev));
-		sink_event(&w->ctx[side], &ev);
+		sink_event(&w->ctx[side], 0, &ev);
 	}
 }
 
-static struct engine_sink sink_of(struct world *w, int side)
+/* The engines of @side without memory. */
+static struct shards *new_shards(struct world *w, int side)
 {
-	return (struct engine_sink){.ctx = &w->ctx[side],
-				    .tx = sink_tx,
-				    .report = sink_report,
-				    .event = sink_event,
-				    .hold = sink_hold};
+	const struct shards_sink sink = {.ctx = &w->ctx[side],
+					 .tx = sink_tx,
+					 .report = sink_report,
+					 .event = sink_event,
+					 .hold = sink_hold};
+
+	return shards_new(world_cores(w, side), &sink);
 }
 
-struct engine *world_adopt(struct world *w, int side, int fd, const char **why)
+static void have(struct world *w, int side, struct shards *s)
 {
-	struct engine_sink sink = sink_of(w, side);
-	struct engine_config cfg = w->cfg.engine;
-	struct engine *e;
+	w->shards[side] = s;
+	w->engine[side] = s ? shards_engine(s, 0) : NULL;
+}
 
-	cfg.file = fd;
-	e = engine_adopt(fd, &cfg, &sink, w->now, why);
-	if (!e)
-		return NULL;
-	engine_rules(e, &w->rule, 1, w->now);
+void world_end(struct world *w, int side)
+{
+	shards_destroy(w->shards[side]);
+	have(w, side, NULL);
+}
+
+/* The order is the daemon's (daemon/daemon_open.c). */
+const char *world_adopt(struct world *w, int side, const int *files)
+{
+	struct shards *s = new_shards(w, side);
+	const char *why = NULL;
+
+	if (!shards_adopt(s, &w->cfg.engine, files, w->now, &why)) {
+		shards_destroy(s);
+		return why;
+	}
+	have(w, side, s);
+	world_rules(w, side);
+	world_tell_peer(w, side);
+	world_rules(w, side);
 	/* as the daemon does with the table of what is held */
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct flow_key *k = &w->qp[i].side[side].numbered;
 
-		if (k->dqpn && !engine_holds(e, k))
+		if (k->dqpn && !shards_holds(s, k))
 			*k = (struct flow_key){0};
 		k = &w->qp[i].side[!side].numbered_far;
-		if (k->dqpn && !engine_holds(e, k))
+		if (k->dqpn && !shards_holds(s, k))
 			*k = (struct flow_key){0};
 	}
-	engine_go_on(e, w->now);
-	return e;
+	shards_go_on(s, w->now);
+	return NULL;
 }
 
-static struct engine *make_engine(struct world *w, int side)
+/* The rule of all appliances. */
+static struct rule rule_of(const struct world *w)
 {
-	struct engine_sink sink = sink_of(w, side);
-	struct engine_config cfg = w->cfg.engine;
 	struct rule r = {.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .learn = LEARN_CM};
-	struct engine *e;
 
-	cfg.seed = splitmix64(w->cfg.seed * 2 + (uint64_t)side + w->now);
-	cfg.file = world_crash_file(w, side);
-	e = engine_create(&cfg, &sink, w->now);
-	if (!e)
-		return NULL;
 	snprintf(r.name, sizeof(r.name), "all");
 	r.peer = w->cfg.single ? PEER_NONE : 0;
 	r.policy = w->cfg.policy;
@@ -364,20 +375,25 @@ static struct engine *make_engine(struct world *w, int side)
 	r.seal = !w->cfg.unsealed;
 	r.parity = true;
 	r.learn |= w->cfg.proved ? LEARN_PSN : LEARN_ALONE;
-	w->rule = r;
-	engine_rules(e, &r, 1, w->now);
-	engine_peer_features(e, 0,
-			     w->cfg.actors.order == 3
-				     ? 0
-				     : PEER_FEATURE_ORDER | PEER_FEATURE_SEAL | PEER_FEATURE_OFFER |
-					       PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY |
-					       PEER_FEATURE_DISPUTE | PEER_FEATURE_OWN |
-					       PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR |
-					       PEER_FEATURE_SLICES);
-	engine_peer_rtt(e, 0, 2 * w->cfg.wan.delay_ns);
-	if (!w->cfg.single)
-		engine_peer_event(e, 0, PEER_UP, w->now);
-	return e;
+	return r;
+}
+
+static void make_engines(struct world *w, int side)
+{
+	struct engine_config cfg = w->cfg.engine;
+	struct shards *s = new_shards(w, side);
+
+	cfg.seed = splitmix64(w->cfg.seed * 2 + (uint64_t)side + w->now);
+	if (!shards_create(s, &cfg, world_crash_files(w, side), w->now)) {
+		shards_destroy(s);
+		return;
+	}
+	have(w, side, s);
+	w->unruled[side] = false;
+	world_rules(w, side);
+	w->peer[side].up = !w->cfg.single;
+	w->peer[side].restarted = false;
+	world_tell_peer(w, side);
 }
 
 struct world *world_create(const struct world_config *cfg)
@@ -395,6 +411,7 @@ struct world *world_create(const struct world_config *cfg)
 	w->cfg = *cfg;
 	prng_init(&w->rng, cfg->seed ^ 0x7e9047);
 	w->now = 1000 * MS;
+	w->rule = rule_of(w);
 	world_crash_init(w);
 	for (int i = 0; i < 6; i++) {
 		struct wan_config c = i < 4 ? cfg->lan : cfg->wan;
@@ -428,7 +445,7 @@ struct world *world_create(const struct world_config *cfg)
 		if (cfg->actors.late & LATE_OPEN)
 			w->opens[i] = wan_create(&rc);
 		if (cfg->appliance[i])
-			w->engine[i] = make_engine(w, i);
+			make_engines(w, i);
 	}
 	if (world_forger_init(w) || world_overload_init(w) || world_late_init(w)) {
 		world_destroy(w);
@@ -441,7 +458,7 @@ void world_destroy(struct world *w)
 {
 	for (int i = 0; i < 2; i++) {
 		rc_host_destroy(w->host[i]);
-		engine_destroy(w->engine[i]);
+		world_end(w, i);
 		wan_destroy(w->reports[i]);
 		wan_destroy(w->opens[i]);
 		free(w->in_band[i]);
@@ -476,12 +493,6 @@ void world_join(struct world *w, struct world *guest)
 	w->guest = guest;
 }
 
-void world_peer(struct world *w, int side, enum peer_event ev)
-{
-	if (w->engine[side] && !w->still[side].since)
-		engine_peer_event(w->engine[side], 0, ev, w->now);
-}
-
 /* The new engine of @side has not seen what is under way, but learns sooner than others do: its
  * answers are here within a few round trips. */
 static void begins_blind(struct world *w, int side)
@@ -495,7 +506,7 @@ static void begins_blind(struct world *w, int side)
 		if (c->rate_bps)
 			ns += 4 * (c->queue_bytes * 8 * 1000 * MS / c->rate_bps);
 	}
-	engine_stood_still(w->engine[side], w->now, w->now - (ns < MATCH_NS ? MATCH_NS - ns : 0));
+	shards_stood_still(w->shards[side], w->now, w->now - (ns < MATCH_NS ? MATCH_NS - ns : 0));
 }
 
 void world_restart(struct world *w, int side)
@@ -518,8 +529,8 @@ void world_restart(struct world *w, int side)
 	}
 	world_late_drop(w, side);
 	undone_cancel(); /* another engine may come to lie where this one is */
-	engine_destroy(w->engine[side]);
-	w->engine[side] = make_engine(w, side);
+	world_end(w, side);
+	make_engines(w, side);
 	begins_blind(w, side);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct world_qp *q = &w->qp[i];
@@ -527,11 +538,11 @@ void world_restart(struct world *w, int side)
 
 		if (q->side[from].numbered.dqpn) {
 			q->side[from].stranded = true;
-			engine_fail_orphan(w->engine[side], &q->side[from].numbered,
+			shards_fail_orphan(w->shards[side], &q->side[from].numbered,
 					   q->cfg[from].lqpn, NULL, w->now);
 		}
 		if (q->side[!side].numbered_far.dqpn)
-			engine_fail_orphan(w->engine[side], &q->side[!side].numbered_far,
+			shards_fail_orphan(w->shards[side], &q->side[!side].numbered_far,
 					   q->cfg[!side].lqpn, NULL, w->now);
 	}
 	world_peer(w, !side, PEER_RESTARTED);
@@ -541,10 +552,10 @@ void world_redeem(struct world *w, int side)
 {
 	uint64_t until = w->now + 100000 * MS;
 
-	engine_drain(w->engine[side], w->now);
-	while (!w->violation && w->now < until && !engine_may_stop(w->engine[side]))
+	shards_drain(w->shards[side], w->now);
+	while (!w->violation && w->now < until && !shards_may_stop(w->shards[side]))
 		world_run(w, w->now + MS);
-	if (engine_may_stop(w->engine[side]))
+	if (shards_may_stop(w->shards[side]))
 		world_restart(w, side);
 }
 

@@ -16,6 +16,7 @@
 
 #include "daemon/ask.h"
 #include "engine/engine.h"
+#include "shards/shards.h"
 #include "tests/lab/model/cm_emit.h"
 #include "tests/lab/model/rc_host.h"
 #include "tests/lab/model/versions.h"
@@ -30,7 +31,8 @@
 
 /**
  * struct world_config
- * @appliance:   engine 0, engine 1 present
+ * @appliance:   appliance 0, appliance 1 present
+ * @cores:       engines of each, 0: one
  * @single:      rules without a peer
  * @wan, @lan:   settings of both directions; seeds are derived from @seed
  * @lan_ring:    an engine's port to its LAN takes no frame while so many bytes wait in it; 0: it
@@ -66,6 +68,7 @@
 struct world_config {
 	uint64_t seed;
 	bool appliance[2];
+	uint32_t cores[2];
 	bool single;
 	struct wan_config wan, lan;
 	uint64_t lan_ring;
@@ -202,7 +205,15 @@ struct world {
 	uint64_t finished,
 		pause_at; /* requests ended; world_run() returns when so many have, 0: never */
 	struct rc_host *host[2];
-	struct engine *engine[2];
+	struct shards *shards[2]; /* of each appliance, NULL: there is none */
+	struct engine *engine[2]; /* the first of these */
+	/* what the session knows of the other appliance: that it is up; that it has restarted, and
+	 * not all engines have committed that */
+	struct {
+		bool up, restarted;
+	} peer[2];
+	bool unruled[2];	  /* its rules want nothing for now */
+	struct engine_box box[2]; /* of the reports that it reads */
 	/* link[i]: 0, 1: lan of side i toward the engine; 2, 3: toward the host; 4, 5: wan from
 	 * side i */
 	struct wan *link[6];
@@ -274,6 +285,9 @@ struct world {
  * was looked at whether they could be undone. */
 extern uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched;
 
+/* And how often one died when some of its engines had ended a batch and others had not. */
+extern uint64_t world_parted;
+
 void world_defaults(struct world_config *c);
 struct world *world_create(const struct world_config *cfg);
 void world_destroy(struct world *w);
@@ -321,6 +335,9 @@ void world_run(struct world *w, uint64_t until);
  *  when it got there. */
 bool world_run_done(struct world *w, uint64_t until);
 
+/** world_end - appliance @side is gone, and hosts' packets pass. */
+void world_end(struct world *w, int side);
+
 /** world_restart - engine @side loses all its memory and restarts (kill -9). Requests that were
  * acknowledged
  *  and not executed are lost; the queue pairs are marked. */
@@ -351,8 +368,23 @@ void world_set_wan(struct world *w, int from, const struct wan_config *c);
 bool world_stand_still(struct world *w, int side);
 void world_go_on(struct world *w, int side);
 
-/** world_peer - raise a peer event in engine @side. */
+/** world_peer - raise a peer event in appliance @side. */
 void world_peer(struct world *w, int side, enum peer_event ev);
+
+/** enum world_wish - what an operator changes: nothing is wanted, the pace is another one, all is
+ * bypassed. */
+enum world_wish {
+	WISH_NO_RULES,
+	WISH_LIMITS,
+	WISH_BYPASS,
+	WISHES,
+};
+
+/** world_wish - an operator of appliance @side changes @what, or (not @on) changes it back. */
+void world_wish(struct world *w, int side, enum world_wish what, bool on);
+
+/** world_drain - appliance @side ends all its lanes, unless it does so already. */
+void world_drain(struct world *w, int side);
 
 void world_dump(struct world *w, FILE *out);
 

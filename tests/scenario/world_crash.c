@@ -3,11 +3,15 @@
  * Appliances that are killed at any instruction, and whose memory the next one adopts.
  *
  * A kill is a timer's signal amid a call of an engine, one of so many calls. siglongjmp() leaves
- * the call, and the engine's file then has what a killed process would leave: every store up to
+ * the call, and the engines' files then have what a killed process would leave: every store up to
  * that instruction and none after it. The output of the batch is dropped, like a daemon's output
- * that has not been handed to the kernel. The next engine maps the file and goes on; frames of the
- * batch are lost with it. All invariants of a world without kills hold, and no lane may end in
+ * that has not been handed to the kernel. The next process maps the files and goes on; frames of
+ * the batch are lost with it. All invariants of a world without kills hold, and no lane may end in
  * FAULT by a kill. The instant of a kill is not repeatable.
+ *
+ * Where an appliance has several engines, each ends its batch in a thread of its own. So they tick
+ * in any order, and every other process dies between two of them, above all when all were told
+ * something (world_crash_soon()). What those have said that had ended their batch may have left.
  *
  * Besides, for one batch in WATCH_EVERY it is checked that an undo would restore every byte that is
  * referred to (tests/lab/model/undone.h).
@@ -28,7 +32,7 @@
 #define WATCH_EVERY 50u
 #define KILL_US	    300 /* a kill that is due comes within this */
 
-uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched;
+uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched, world_parted;
 
 static sigjmp_buf killed;
 static volatile sig_atomic_t armed, busy;
@@ -38,15 +42,21 @@ static volatile sig_atomic_t armed, busy;
 enum said { SAID_TX, SAID_REPORT, SAID_EVENT };
 
 struct said_head {
-	uint32_t kind, port, len;
+	uint32_t kind, shard, port, len;
 };
 
+/**
+ * struct crash_side - one appliance.
+ * @said: by its engines, @len bytes; of that, each has ended the batches of what is before @ended
+ * @dies:  between two engines, when they tick next
+ * @after: a copy of an arena, in which a batch is undone, @size bytes
+ */
 struct crash_side {
-	int fd;
-	uint8_t *said;
-	size_t len, room;
-	uint8_t *after; /* a copy of the arena, in which the batch is undone */
-	size_t size;	/* of it */
+	int fd[SHARDS_MAX];
+	uint8_t *said, *after;
+	size_t len, room, size;
+	size_t ended[SHARDS_MAX];
+	bool dies;
 };
 
 struct crash {
@@ -54,9 +64,9 @@ struct crash {
 	uint64_t batches;
 };
 
-static void say(struct crash_side *c, enum said kind, uint32_t port, const void *data, uint32_t len)
+static void say(struct crash_side *c, struct said_head h, const void *data)
 {
-	struct said_head h = {kind, port, len};
+	uint32_t len = h.len;
 
 	busy = 1;
 	if (c->len + sizeof(h) + len > c->room) {
@@ -69,47 +79,63 @@ static void say(struct crash_side *c, enum said kind, uint32_t port, const void 
 	busy = 0;
 }
 
-bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len,
-		    uint32_t seal)
+bool world_crash_tx(struct world *w, int side, unsigned int shard, uint32_t port,
+		    const uint8_t *data, uint32_t len, uint32_t seal)
 {
 	uint8_t frame[WAN_FRAME_MAX + 4];
 
 	if (w->crash) {
 		memcpy(frame, data, len);
 		put_le32(frame + len, seal);
-		say(&w->crash->side[side], SAID_TX, port, frame, len + 4);
+		say(&w->crash->side[side], (struct said_head){SAID_TX, shard, port, len + 4},
+		    frame);
 	}
 	return w->crash;
 }
 
-bool world_crash_report(struct world *w, int side, unsigned int peer, const struct report *r)
+bool world_crash_report(struct world *w, int side, unsigned int shard, unsigned int peer,
+			const struct report *r)
 {
 	if (w->crash)
-		say(&w->crash->side[side], SAID_REPORT, peer, r, sizeof(*r));
+		say(&w->crash->side[side], (struct said_head){SAID_REPORT, shard, peer, sizeof(*r)},
+		    r);
 	return w->crash;
 }
 
-bool world_crash_event(struct world *w, int side, const struct engine_event *ev)
+bool world_crash_event(struct world *w, int side, unsigned int shard, const struct engine_event *ev)
 {
 	if (w->crash)
-		say(&w->crash->side[side], SAID_EVENT, 0, ev, sizeof(*ev));
+		say(&w->crash->side[side], (struct said_head){SAID_EVENT, shard, 0, sizeof(*ev)},
+		    ev);
 	return w->crash;
 }
 
-/* The batch has happened: what it says leaves. */
-static void leave(struct world *w, int side)
+/* Whether what stands @at there leaves although the process was killed: what has happened is known,
+ * each core sends its frames itself, and reports wait for all. */
+static bool left(const struct crash_side *c, size_t at, const struct said_head *h, bool frames)
+{
+	return at < c->ended[h->shard] && (h->kind == SAID_EVENT || (h->kind == SAID_TX && frames));
+}
+
+/* The batch has happened: what it says leaves. If the process @died amid it, what some engines did
+ * has happened. */
+static void leave(struct world *w, int side, bool died)
 {
 	struct crash_side *c = &w->crash->side[side];
 	struct crash *crash = w->crash;
+	bool frames = died && rand() % 2;
 	struct said_head h;
 
 	w->crash = NULL; /* straight through the sinks now */
 	for (size_t at = 0; at < c->len; at += sizeof(h) + h.len) {
 		memcpy(&h, c->said + at, sizeof(h));
+		if (died && !left(c, at, &h, frames))
+			continue;
 		world_said(w, side, (int)h.kind, h.port, c->said + at + sizeof(h), h.len);
 	}
 	w->crash = crash;
 	c->len = 0;
+	memset(c->ended, 0, sizeof(c->ended));
 }
 
 /* ---- kills ---- */
@@ -135,6 +161,9 @@ static void on_alarm(int signo)
 
 static void next_kill(void)
 {
+	const struct itimerval none = {0};
+
+	setitimer(ITIMER_REAL, &none, NULL);
 	calls = 1 + (uint64_t)rand() % (2 * world_crash_calls);
 }
 
@@ -175,32 +204,55 @@ static bool undone(struct crash_side *c, const struct engine *e)
 	return undo_apply((struct undo *)(c->after + ((uint8_t *)e->undo - e->arena.base)));
 }
 
+/* Lanes of @side in FAULT, once the batches of its engines are undone. */
+static uint32_t faulted(struct world *w, int side)
+{
+	struct crash_side *c = &w->crash->side[side];
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < world_cores(w, side); i++) {
+		const struct engine *e = shards_engine(w->shards[side], i);
+
+		if (undone(c, e))
+			n += lanes((void *)(c->after + e->at.flows), e->nflows, LANE_FAULT);
+	}
+	return n;
+}
+
 static void adopt(struct world *w, int side)
 {
 	struct crash_side *c = &w->crash->side[side];
-	struct engine *e = w->engine[side];
-	uint32_t faulted = 0;
 	const char *why;
+	uint32_t before;
 
-	undone_cancel(); /* of either engine */
-	if (undone(c, e))
-		faulted = lanes((void *)(c->after + e->at.flows), e->nflows, LANE_FAULT);
-	c->len = 0;
+	undone_cancel(); /* of any engine */
+	before = faulted(w, side);
+	leave(w, side, true);
 	world_late_drop(w, side);
 	world_kills++;
-	engine_destroy(e);
-	e = w->engine[side] = world_adopt(w, side, c->fd, &why);
-	if (!e) {
+	world_end(w, side);
+	why = world_adopt(w, side, c->fd);
+	if (!why)
+		why = world_agree(w, side);
+	if (why) {
 		w->violation = why;
 		return;
 	}
-	e->stood = 0; /* nothing has passed meanwhile, so PSNs tell pairs as before */
-	world_adopted += lanes(e->flows, e->nflows, LANE_STATES);
-	/* by the adoption itself; what the worlds' own events break was broken before */
-	world_faulted += lanes(e->flows, e->nflows, LANE_FAULT) - faulted;
+	for (unsigned int i = 0; i < world_cores(w, side); i++) {
+		struct engine *e = shards_engine(w->shards[side], i);
+
+		e->stood = 0; /* nothing has passed meanwhile, so PSNs tell pairs as before */
+		world_adopted += lanes(e->flows, e->nflows, LANE_STATES);
+		/* by the adoption itself; what the worlds' own events break was broken before */
+		world_faulted += lanes(e->flows, e->nflows, LANE_FAULT);
+	}
+	world_faulted -= before;
+	next_kill();
+	/* and the next process may die amid its first batch */
+	c->dies = rand() % 4 == 0;
 }
 
-/* What comes to an engine: a frame, a report of its peer, or (both NULL) time. */
+/* What comes to an appliance: a frame, a report of its peer, or (both NULL) time. */
 struct arrival {
 	enum engine_port port;
 	const uint8_t *data;
@@ -211,27 +263,58 @@ struct arrival {
 	bool waits;	 /* and does */
 };
 
+/* All engines end their batches, in any order; but only @most of them, then the process dies. */
+static void round_of(struct world *w, int side, unsigned int most)
+{
+	struct shards *s = w->shards[side];
+	unsigned int n = shards_n(s), first = n > 1 ? prng_below(&w->rng, n) : 0;
+
+	shards_begin(s, w->now);
+	for (unsigned int i = 0; i < n && i < most; i++)
+		engine_tick(shards_engine(s, (first + i) % n), w->now);
+	if (most > n)
+		shards_end(s, w->now);
+}
+
 static void arrive(struct world *w, int side, struct arrival *a)
 {
+	struct shards *s = w->shards[side];
 	uint8_t frame[WAN_FRAME_MAX];
+	struct engine *e;
 
 	if (a->data) {
 		memcpy(frame, a->data, a->len); /* should it be killed, it comes once more */
+		e = shards_engine(s, shards_of_frame(s, frame, a->len));
 		if (a->ask)
-			a->waits = !ask_rx(a->ask, w->engine[side], a->port, frame, a->len, w->now);
+			a->waits = !ask_rx(a->ask, e, a->port, frame, a->len, w->now);
 		else
-			engine_rx(w->engine[side], a->port, frame, a->len, w->now);
-	} else if (a->report)
-		engine_rx_report(w->engine[side], a->peer, a->report, w->now);
-	else
-		engine_tick(w->engine[side], w->now);
+			engine_rx(e, a->port, frame, a->len, w->now);
+	} else if (!a->report) {
+		round_of(w, side, UINT32_MAX);
+	} else if (shards_n(s) == 1 || shards_peer_is_up(s, a->peer)) {
+		shards_report(s, a->peer, a->report, &w->box[side], w->now);
+	}
 }
 
-/* False: the engine was killed amid it, and another one is there. */
+/* The next one to be killed dies between two engines, or anywhere. */
+static void kill_soon(struct world *w, int side)
+{
+	w->crash->side[side].dies = world_cores(w, side) > 1 && rand() % 2;
+	if (!w->crash->side[side].dies)
+		rearm();
+}
+
+void world_crash_soon(struct world *w, int side)
+{
+	if (w->crash && rand() % 2)
+		w->crash->side[side].dies = true;
+}
+
+/* False: the process was killed amid it, and another one is there. */
 static bool arrive_armed(struct world *w, int side, struct arrival *a)
 {
 	if (calls && --calls == 0)
-		rearm();
+		kill_soon(w, side);
 	if (calls) {
 		arrive(w, side, a);
 		return true;
@@ -239,7 +322,6 @@ static bool arrive_armed(struct world *w, int side, struct arrival *a)
 	if (sigsetjmp(killed, 0)) {
 		armed = 0;
 		adopt(w, side);
-		next_kill();
 		return false;
 	}
 	armed = 1;
@@ -281,31 +363,55 @@ void world_rx_report(struct world *w, int side, unsigned int peer, const struct 
 
 void world_tick(struct world *w, int side)
 {
+	unsigned int n = world_cores(w, side), most;
 	struct arrival a = {0};
 
+	if (w->crash && w->crash->side[side].dies) {
+		most = (unsigned int)rand() % (n + 1);
+		round_of(w, side, most);
+		world_parted += most && most < n;
+		adopt(w, side);
+		return;
+	}
 	if (!w->crash)
 		arrive(w, side, &a);
 	else if (arrive_armed(w, side, &a))
-		leave(w, side);
+		leave(w, side, false);
+	else
+		return;
+	w->peer[side].restarted = false;
 }
 
 /* ---- is everything noted? ---- */
 
 static struct world *watched;
 
+/* The engine with @u, whose number and side are told. */
+static struct engine *engine_with(const struct undo *u, int *side, unsigned int *shard)
+{
+	for (*side = 0; watched && *side < 2; ++*side)
+		for (*shard = 0; watched->shards[*side] && *shard < world_cores(watched, *side);
+		     ++*shard) {
+			struct engine *e = shards_engine(watched->shards[*side], *shard);
+
+			if (e->undo == u)
+				return e;
+		}
+	return NULL;
+}
+
 static void on_commit(struct undo *u, bool before)
 {
-	struct engine *e = NULL;
+	unsigned int shard;
 	int side;
+	struct engine *e = engine_with(u, &side, &shard);
 
-	for (side = 0; watched && side < 2 && !e; side++)
-		if (watched->engine[side] && watched->engine[side]->undo == u)
-			e = watched->engine[side];
 	if (!e)
 		return;
 	busy = 1;
 	if (!before) {
-		if (++watched->crash->batches % WATCH_EVERY == 0)
+		watched->crash->side[side].ended[shard] = watched->crash->side[side].len;
+		if (++watched->crash->batches % (WATCH_EVERY * world_cores(watched, side)) == 0)
 			world_watched += undone_begin(e);
 	} else if (undone_looks(e)) {
 		const char *bad = undone_end(e);
@@ -326,22 +432,29 @@ void world_crash_init(struct world *w)
 	if (!world_crash_calls)
 		return;
 	w->crash = calloc(1, sizeof(*w->crash));
-	w->crash->side[0].fd = w->crash->side[1].fd = -1;
 	watched = w;
 	undo_watch = on_commit;
 	sigaction(SIGALRM, &sa, NULL);
 	next_kill();
 }
 
-int world_crash_file(struct world *w, int side)
+static void close_files(struct crash_side *c)
+{
+	for (unsigned int i = 0; i < SHARDS_MAX; i++)
+		if (c->fd[i])
+			close(c->fd[i]);
+	memset(c->fd, 0, sizeof(c->fd));
+}
+
+const int *world_crash_files(struct world *w, int side)
 {
 	struct crash_side *c = w->crash ? &w->crash->side[side] : NULL;
 
 	if (!c)
-		return 0;
-	if (c->fd >= 0)
-		close(c->fd);
-	c->fd = memfd_create("crash", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		return NULL;
+	close_files(c);
+	for (unsigned int i = 0; i < world_cores(w, side); i++)
+		c->fd[i] = memfd_create("crash", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	return c->fd;
 }
 
@@ -355,7 +468,7 @@ void world_crash_exit(struct world *w)
 	watched = NULL;
 	undone_cancel();
 	for (int s = 0; s < 2; s++) {
-		close(w->crash->side[s].fd);
+		close_files(&w->crash->side[s]);
 		free(w->crash->side[s].said);
 		if (w->crash->side[s].after)
 			munmap(w->crash->side[s].after, w->crash->side[s].size);

@@ -13,7 +13,7 @@ bool world_lane(struct world_qp *q, int s, struct lane_info *out)
 	const struct rc_qp_config *c = &q->cfg[s];
 	struct conn_info ci;
 
-	if (w->engine[s] && engine_conn_next(w->engine[s], q->side[s].conn, w->now, &ci) &&
+	if (w->engine[s] && shards_conn_next(w->shards[s], q->side[s].conn, w->now, &ci) &&
 	    ci.paired && ci.lqpn == c->lqpn && ci.rqpn == c->rqpn) {
 		*out = ci.lane[LANE_OUT];
 		return true;
@@ -32,7 +32,7 @@ bool world_owed(struct world_qp *q)
 			 rqpn = s ? q->cfg[0].lqpn : q->cfg[0].rqpn, from = 0;
 		struct conn_info ci;
 
-		while (q->w->engine[s] && engine_conn_next(q->w->engine[s], from, q->w->now, &ci)) {
+		while (q->w->engine[s] && shards_conn_next(q->w->shards[s], from, q->w->now, &ci)) {
 			from = ci.id + 1;
 			/* one of its numbers may have had another partner */
 			if (ci.paired && (ci.lqpn == lqpn || ci.rqpn == rqpn) &&

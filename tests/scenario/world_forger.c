@@ -249,7 +249,8 @@ static void inject(struct forger *f, struct forge_target *t, const uint8_t *data
 		return;
 	}
 	memcpy(frame, data, len);
-	engine_rx(w->engine[t->at], t->port, frame, len, w->now);
+	engine_rx(shards_engine(w->shards[t->at], shards_of_frame(w->shards[t->at], frame, len)),
+		  t->port, frame, len, w->now);
 	if (!mine || !t->known || w->violation)
 		return;
 	if (!find_conn(t, &after))

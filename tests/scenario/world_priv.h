@@ -16,7 +16,6 @@ static inline uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* world_crash.c: what happens to an engine, which may be killed by it and another one adopt it. */
 /* world_still.c: whether an appliance that stands still does not look at that link yet, and whether
  * the frame that was just taken of it had no room in the ring; all of it has been looked at; when
  * the other appliance will take one for gone. */
@@ -28,6 +27,8 @@ void world_still_seen(struct world *w, int link);
 uint64_t world_still_next(const struct world *w);
 void world_still_run(struct world *w);
 
+/* world_crash.c: what happens to an appliance, which may be killed by it and another one adopt its
+ * engines. */
 void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *data, uint32_t len);
 /* False, and nothing is done, when the daemon of @side waits with the frame (world_late.c). */
 bool world_rx_ask(struct world *w, int side, enum engine_port port, const uint8_t *data,
@@ -35,21 +36,33 @@ bool world_rx_ask(struct world *w, int side, enum engine_port port, const uint8_
 void world_rx_report(struct world *w, int side, unsigned int peer, const struct report *r);
 void world_tick(struct world *w, int side);
 /* What an engine says while its batch may still be undone; false when it cannot be. */
-bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len,
-		    uint32_t seal);
-bool world_crash_report(struct world *w, int side, unsigned int peer, const struct report *r);
+bool world_crash_tx(struct world *w, int side, unsigned int shard, uint32_t port,
+		    const uint8_t *data, uint32_t len, uint32_t seal);
+bool world_crash_report(struct world *w, int side, unsigned int shard, unsigned int peer,
+			const struct report *r);
+bool world_crash_event(struct world *w, int side, unsigned int shard,
+		       const struct engine_event *ev);
+/* All engines of appliance @side were told something: it may die when some have committed that. */
+void world_crash_soon(struct world *w, int side);
 /* An engine says that an invariant is broken. */
 void world_broken(struct world *w, int side, const struct engine_event *ev);
-bool world_crash_event(struct world *w, int side, const struct engine_event *ev);
 /* And what becomes of it at last. @kind: 0 frame, 1 report, 2 event */
 void world_said(struct world *w, int side, int kind, uint32_t port, const void *data, uint32_t len);
-struct engine *world_adopt(struct world *w, int side, int fd, const char **why);
+const char *world_adopt(struct world *w, int side, const int *files);
 void world_crash_init(struct world *w);
-int world_crash_file(struct world *w, int side);
+/* New files for the engines of @side, NULL: they have none. */
+const int *world_crash_files(struct world *w, int side);
 void world_crash_exit(struct world *w);
 
 /* What carries the report @r from appliance @side. */
 struct wan *world_reports(const struct world *w, int side, const struct report *r);
+
+/* world_cores.c: NULL, or what the engines of an appliance do not agree about. */
+const char *world_agree(const struct world *w, int side);
+unsigned int world_cores(const struct world *w, int side);
+/* Have the engines of @side know its rules, and its peer as it comes up or goes. */
+void world_rules(struct world *w, int side);
+void world_tell_peer(struct world *w, int side);
 
 /* Send a copy of a frame into a link. */
 void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t len);

@@ -232,7 +232,7 @@ static uint64_t next_event(struct world *w)
 		t = min64(t, rc_host_next(w->host[i]));
 		t = min64(t, next_report(w, i));
 		if (w->engine[i] && !w->still[i].since && !world_late_waits(w, i))
-			t = min64(t, engine_deadline(w->engine[i]));
+			t = min64(t, shards_deadline(w->shards[i]));
 	}
 	return w->guest ? min64(t, next_event(w->guest)) : t;
 }
@@ -278,7 +278,7 @@ static void step(struct world *w)
 	if (w->cfg.check_every && w->events % w->cfg.check_every == 0)
 		for (int i = 0; i < 2; i++)
 			if (w->engine[i] && !w->violation)
-				w->violation = engine_check(w->engine[i]);
+				w->violation = shards_check(w->shards[i]);
 }
 
 void world_run(struct world *w, uint64_t until)
@@ -316,7 +316,7 @@ static bool done(struct world *w)
 				return false;
 		}
 	for (int s = 0; s < 2; s++)
-		if (w->engine[s] && engine_custody(w->engine[s], -1, w->now).packets)
+		if (w->engine[s] && shards_custody(w->shards[s], -1, w->now).packets)
 			return false;
 	return true;
 }

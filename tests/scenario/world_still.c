@@ -7,6 +7,7 @@
  * Until then no reports pass: the one that took the other for gone sends none, and those of the
  * other have old keys (peer/handshake.c).
  */
+#include "tests/lab/model/undone.h"
 #include "tests/scenario/world_priv.h"
 
 #define RING	2048u /* frames of a port, reports of a socket */
@@ -108,7 +109,8 @@ void world_go_on(struct world *w, int side)
 
 	if (!s->since)
 		return;
-	engine_stood_still(w->engine[side], s->since, w->now);
+	undone_cancel(); /* what changes now is right for a successor either way, and not noted */
+	shards_stood_still(w->shards[side], s->since, w->now);
 	s->was_long = w->now - s->since > OLD_NS;
 	s->since = s->away = 0;
 	for (int i = 0; i < LINKS; i++) {

@@ -66,8 +66,10 @@ const char *world_verify(struct world *w, bool complete)
 		return w->violation;
 	for (int s = 0; s < 2; s++)
 		if (w->engine[s]) {
-			const char *bad = engine_check(w->engine[s]);
+			const char *bad = shards_check(w->shards[s]);
 
+			if (!bad)
+				bad = world_agree(w, s);
 			if (bad)
 				return bad;
 		}
@@ -86,7 +88,7 @@ bool world_conn(struct world *w, int side, const struct world_qp *q, struct conn
 	const struct rc_qp_config *c = &q->cfg[side];
 	uint32_t from = 0;
 
-	while (w->engine[side] && engine_conn_next(w->engine[side], from, w->now, out)) {
+	while (w->engine[side] && shards_conn_next(w->shards[side], from, w->now, out)) {
 		from = out->id + 1;
 		if (out->paired && out->lqpn == c->lqpn && out->rqpn == c->rqpn)
 			return true;
@@ -104,7 +106,7 @@ void world_dump(struct world *w, FILE *out)
 
 		if (!w->engine[s])
 			continue;
-		while (engine_conn_next(w->engine[s], from, w->now, &ci)) {
+		while (shards_conn_next(w->shards[s], from, w->now, &ci)) {
 			from = ci.id + 1;
 			fprintf(out,
 				"engine %d: lqpn %06x rqpn %06x paired %d learned %s mtu %u rule "
@@ -131,9 +133,9 @@ void world_dump(struct world *w, FILE *out)
 			}
 		}
 		for (int c = 0; c < EC_COUNT; c++)
-			if (engine_counter(w->engine[s], c))
+			if (shards_counter(w->shards[s], c))
 				fprintf(out, "  %s=%" PRIu64, engine_counter_name(c),
-					engine_counter(w->engine[s], c));
+					shards_counter(w->shards[s], c));
 		fprintf(out, "\n");
 	}
 	for (uint32_t i = 0; i < w->nqps; i++)
