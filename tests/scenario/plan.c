@@ -37,6 +37,8 @@ static const struct field world_fields[] = {
 	F(plan, seed, "seed", U64),
 	F(plan, appliance0, "appliance0", U32),
 	F(plan, appliance1, "appliance1", U32),
+	F(plan, cores0, "cores0", U32),
+	F(plan, cores1, "cores1", U32),
 	F(plan, single, "single", U32),
 	F(plan, policy, "policy", U32),
 	F(plan, atomic, "atomic", U32),
@@ -169,6 +171,7 @@ static const char *const incident_names[INCIDENTS] = {
 	[INC_FATAL] = "fatal",	       [INC_CLOCK] = "clock",
 	[INC_REUSE] = "reuse",	       [INC_HOST_SILENT] = "host-silent",
 	[INC_STILL] = "still",	       [INC_PATH] = "path",
+	[INC_OPERATOR] = "operator",
 };
 
 static void print_fields(const struct field *f, const void *of, FILE *out)
@@ -267,7 +270,8 @@ static bool plan_ok(const struct plan *p)
 	for (uint32_t i = 0; i < p->nincidents; i++)
 		if (p->incident[i].side > 1 || p->incident[i].qp >= p->nqps ||
 		    (p->incident[i].what == INC_PATH &&
-		     (!p->incident[i].arg || p->incident[i].arg > 15)))
+		     (!p->incident[i].arg || p->incident[i].arg > 15)) ||
+		    (p->incident[i].what == INC_OPERATOR && p->incident[i].arg >= WISHES))
 			return false;
 	for (uint32_t i = 0; i < p->nqps; i++)
 		if (p->qp[i].ports >= RC_PORTS || p->qp[i].reuse_psn >= REUSE_PSNS ||
@@ -277,7 +281,7 @@ static bool plan_ok(const struct plan *p)
 			return false;
 	return !(p->actors.forge >> (FORGE_PROBED + 1)) && !(p->actors.forge_at >> 4) &&
 	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 16 &&
-	       p->actors.late < 32;
+	       p->actors.late < 32 && p->cores0 <= SHARDS_MAX && p->cores1 <= SHARDS_MAX;
 }
 
 uint32_t plan_read(struct plan *p, FILE *in)

@@ -39,6 +39,7 @@ enum incident {
 	INC_HOST_SILENT,  /* a host's LAN is cut for a while */
 	INC_STILL,	  /* an appliance stands still; drawn by plan_still() */
 	INC_PATH,	  /* packets miss an appliance, or both; drawn by plan_paths() */
+	INC_OPERATOR,	  /* an operator changes something; drawn by plan_cores() */
 	INCIDENTS,
 };
 
@@ -76,7 +77,8 @@ struct plan_qp {
  * @side, @qp: the host and queue pair concerned
  * @arg:      rate in Mbit/s, loss in millionths, syndrome and so on; of a path: what packets from
  *            @side miss, the first appliance on their way (1), the second (2), and those from the
- *            other side (4, 8); of a restart: 1: the list of renumbered connections is lost, too
+ *            other side (4, 8); of a restart: 1: the list of renumbered connections is lost, too;
+ *            of an operator: enum world_wish
  */
 struct plan_incident {
 	uint32_t what, at, for_ms, side, qp, arg, times, every_ms;
@@ -84,12 +86,15 @@ struct plan_incident {
 
 /**
  * struct plan - see struct world_config, struct wan_config.
+ * @cores0, @cores1: engines of each appliance, 0: one; where one has more, each queue pair is of
+ *         another pair of hosts
  * @burst: burst_start; @burst_length: all of so many packets in the mean is lost, 0: half of 10
  * @by_length, @swing, @swing_ms: how loss0 and loss1 depend on length and time
  */
 struct plan {
 	uint64_t seed;
-	uint32_t appliance0, appliance1, single, policy, atomic, prefetch, read_age_ms, unchecked;
+	uint32_t appliance0, appliance1, cores0, cores1, single, policy, atomic, prefetch,
+		read_age_ms, unchecked;
 	uint32_t prefetch_responder, proved, announce, wan_auto, in_band;
 	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes, lane_span;
 	double loss0, loss1, dup, reorder, corrupt, burst;
@@ -135,6 +140,9 @@ void plan_paths(struct plan *p);
 
 /** plan_late - the same world, whose appliances read reports late, or frames. */
 void plan_late(struct plan *p);
+
+/** plan_cores - the same world, whose appliances have several engines. */
+void plan_cores(struct plan *p);
 
 /** plan_link - the same world with a link that is shared, or whose rate is told wrong. */
 void plan_link(struct plan *p);

@@ -2,7 +2,8 @@
 /*
  * Links as the field has them, for random worlds: with a short queue, others who send, a rate that
  * the operator does not know or has told wrong, and lanes whose span fills. Loss in bursts, of long
- * packets more than of short ones, that varies. And appliances that read late what comes.
+ * packets more than of short ones, that varies. And appliances that read late what comes, or have
+ * several engines.
  */
 #include "tests/scenario/plan.h"
 
@@ -57,6 +58,27 @@ void plan_late(struct plan *p)
 	if (prng_hit(&r, 0.3))
 		p->actors.late |= LATE_OPEN;
 	p->actors.late_us = 1 + prng_below(&r, prng_hit(&r, 0.75) ? 200 : 5000);
+}
+
+/* Hosts are several then, which this world takes for one where it looks at what one knows of
+ * another's memory, at the order of their messages, and at shares of an appliance's memory. */
+void plan_cores(struct plan *p)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0xc04e5));
+	p->cores0 = 1 + prng_below(&r, 3);
+	p->cores1 = p->cores0 > 1 ? 1 + prng_below(&r, 3) : 2;
+	p->actors.order = p->actors.share = 0;
+	for (uint32_t i = 0; i < p->nqps; i++)
+		p->qp[i].change_us = 0;
+	for (uint32_t n = prng_below(&r, 5); n && p->nincidents < PLAN_INCIDENTS; n--)
+		p->incident[p->nincidents++] =
+			(struct plan_incident){.what = INC_OPERATOR,
+					       .at = prng_below(&r, 950),
+					       .for_ms = 1 + prng_below(&r, 300),
+					       .side = prng_below(&r, 2),
+					       .arg = prng_below(&r, WISHES)};
 }
 
 void plan_link(struct plan *p)

@@ -60,6 +60,8 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->seed = p->seed;
 	c->appliance[0] = p->appliance0;
 	c->appliance[1] = p->appliance1;
+	c->cores[0] = p->cores0;
+	c->cores[1] = p->cores1;
 	c->single = p->single;
 	c->policy = p->policy;
 	c->atomic = (enum atomic_mode)p->atomic;
@@ -204,6 +206,17 @@ static bool any_reuse(const struct plan *p)
 	return false;
 }
 
+/* What the engines of an appliance are to share is of several pairs of hosts. */
+static void hosts_of(const struct plan *p, uint32_t i, struct rc_qp_config *c)
+{
+	ip_addr_parse(p->qp[i].ip6 ? "fd00:1::1" : "10.1.0.1", &c->src);
+	ip_addr_parse(p->qp[i].ip6 ? "fd00:2::1" : "10.2.0.1", &c->dst);
+	if (p->cores0 > 1 || p->cores1 > 1) {
+		c->src.b[15] = (uint8_t)(1 + i % 6);
+		c->dst.b[15] = (uint8_t)(1 + i % 3);
+	}
+}
+
 static void connect(struct play *x)
 {
 	for (uint32_t i = 0; i < x->p->nqps; i++) {
@@ -230,10 +243,7 @@ static void connect(struct play *x)
 		qc.mr_size = qc.rmr_size = (uint64_t)pq->mr_kib << 10;
 		if (pq->change_us)
 			qc.mr_fixed = qc.rmr_fixed = qc.mr_size / 2;
-		if (pq->ip6) {
-			ip_addr_parse("fd00:1::1", &qc.src);
-			ip_addr_parse("fd00:2::1", &qc.dst);
-		}
+		hosts_of(x->p, i, &qc);
 		if (pq->vlan)
 			qc.vlan = (uint16_t)pq->vlan;
 		if (pq->storage)
@@ -336,7 +346,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 	struct world_qp *q = &w->qp[i->qp];
 	struct wan_config c;
 
-	if (w->still[i->side].since && (i->what == INC_DRAIN || i->what == INC_RESTART))
+	if (w->still[i->side].since &&
+	    (i->what == INC_DRAIN || i->what == INC_RESTART || i->what == INC_OPERATOR))
 		return false;
 	if (!q->up && (i->what == INC_RNR_STORM || i->what == INC_FATAL || i->what == INC_CLOCK ||
 		       i->what == INC_REUSE))
@@ -366,7 +377,7 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		return true;
 	case INC_DRAIN:
 		if (w->engine[i->side]) {
-			engine_drain(w->engine[i->side], w->now);
+			world_drain(w, (int)i->side);
 			x->drain_until[i->side] = w->now + DRAIN_NS;
 		}
 		return false;
@@ -399,6 +410,9 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		return world_stand_still(w, (int)i->side);
 	case INC_PATH:
 		take_path(x, i);
+		return true;
+	case INC_OPERATOR:
+		world_wish(w, (int)i->side, (enum world_wish)i->arg, true);
 		return true;
 	case INC_REUSE:
 		x->left_off[0] = rc_qp_una(q->side[0].qp);
@@ -437,6 +451,13 @@ static void reuse(struct play *x, const struct plan_incident *i)
 	world_reconnect(&x->w->qp[i->qp], sq, rq, pq->cm);
 }
 
+/* Whether the appliance that is to be told of the end of @i stands still. */
+static bool unheard(const struct world *w, const struct plan_incident *i)
+{
+	return (i->what == INC_OPERATOR && w->still[i->side].since) ||
+	       (i->what == INC_PEER_DOWN && w->still[!i->side].since);
+}
+
 static void end(struct play *x, const struct plan_incident *i)
 {
 	struct world *w = x->w;
@@ -463,6 +484,9 @@ static void end(struct play *x, const struct plan_incident *i)
 	case INC_STILL:
 		world_go_on(w, (int)i->side);
 		break;
+	case INC_OPERATOR:
+		world_wish(w, (int)i->side, (enum world_wish)i->arg, false);
+		break;
 	case INC_HOST_SILENT:
 		world_forger_silent(x->w, (int)i->side);
 		set_lan(x, i->side, false);
@@ -480,7 +504,8 @@ static bool drained(struct play *x)
 	for (int s = 0; s < 2; s++) {
 		if (!x->drain_until[s] || w->still[s].since)
 			continue;
-		if (engine_may_stop(w->engine[s]))
+		world_drain(w, s); /* it may have been killed since */
+		if (shards_may_stop(w->shards[s]))
 			world_restart(w, s);
 		else if (w->now < x->drain_until[s])
 			continue;
@@ -523,8 +548,11 @@ static void incidents(struct play *x)
 		w->pause_at = 0;
 		for (uint32_t i = 0; i < x->p->nincidents; i++)
 			if (x->end_at[i] && w->now >= x->end_at[i]) {
-				end(x, &x->p->incident[i]);
-				x->end_at[i] = 0;
+				bool deaf = unheard(w, &x->p->incident[i]);
+
+				if (!deaf)
+					end(x, &x->p->incident[i]);
+				x->end_at[i] = deaf ? w->now + MS : 0;
 				next = NULL; /* its turn may have been put off by that */
 			}
 		if (!next)

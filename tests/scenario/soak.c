@@ -3,7 +3,7 @@
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
  *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--announce]
- *	     [--attack | --calm] [--paths] [--late] [--verbose] [--no-shrink] [--first]
+ *	     [--attack | --calm] [--paths] [--late] [--cores] [--verbose] [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
@@ -16,12 +16,12 @@
  *
  * --announce: of storage initiators and targets, with announce = auto. --paths: in which packets
  * take another way past one appliance or both (INC_PATH). --late: whose appliances read reports
- * late, or frames (world_late.c). --attack: with attackers, and network
- * cards of all kinds (actors.h). Without it three worlds in four have them, except with --prefetch,
- * --announce, --crash and --calm. --crash N: engines are killed at one of N calls or so, at any
- * instruction (world_crash.c). --smaller: of a script whose world is wrong, print a smaller one.
- * --first: the first violation ends it. A violation prints the world's seed, then a script of a
- * smaller world with the same violation.
+ * late, or frames (world_late.c). --cores: whose appliances have several engines. --attack: with
+ * attackers, and network cards of all kinds (actors.h). Without it three worlds in four have them,
+ * except with --prefetch, --announce, --crash and --calm. --crash N: engines are killed at one of N
+ * calls or so, at any instruction (world_crash.c). --smaller: of a script whose world is wrong,
+ * print a smaller one. --first: the first violation ends it. A violation prints the world's seed,
+ * then a script of a smaller world with the same violation.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -48,14 +48,16 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool prefetch, announce, attack, calm, paths, late, smaller, verbose, shrink, first, trace;
+	bool prefetch, announce, attack, calm, paths, late, cores, smaller, verbose, shrink, first,
+		trace;
 	const char *script;
 	double start;
 };
 
 struct sum {
-	uint64_t runs, packets, acked, forged, reused, violations, kills, adopted, faulted, watched,
-		deaths, unfinished, paths, broken, late, waits, explained, excused[EXCUSES];
+	uint64_t runs, packets, acked, forged, reused, violations, kills, parted, adopted, faulted,
+		watched, deaths, unfinished, paths, broken, late, waits, explained,
+		excused[EXCUSES];
 };
 
 static double now_s(clockid_t clock)
@@ -200,6 +202,8 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 		plan_paths(p);
 	if (o->late)
 		plan_late(p);
+	if (o->cores)
+		plan_cores(p);
 }
 
 static void job(const struct options *o, uint32_t n, struct shared *all)
@@ -224,6 +228,7 @@ static void job(const struct options *o, uint32_t n, struct shared *all)
 		}
 		count(&j->sum, &r);
 		j->sum.kills = world_kills;
+		j->sum.parted = world_parted;
 		j->sum.adopted = world_adopted;
 		j->sum.faulted = world_faulted;
 		j->sum.watched = world_watched;
@@ -251,6 +256,7 @@ static void add(struct sum *all, const struct sum *s)
 	for (int i = 0; i < EXCUSES; i++)
 		all->excused[i] += s->excused[i];
 	all->kills += s->kills;
+	all->parted += s->parted;
 	all->adopted += s->adopted;
 	all->faulted += s->faulted;
 	all->watched += s->watched;
@@ -326,25 +332,17 @@ static struct sum run_script(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	static const struct option opts[] = {{"seconds", 1, NULL, 's'},
-					     {"packets", 1, NULL, 'p'},
-					     {"seed", 1, NULL, 'S'},
-					     {"runs", 1, NULL, 'r'},
-					     {"jobs", 1, NULL, 'j'},
-					     {"prefetch", 0, NULL, 'R'},
-					     {"verbose", 0, NULL, 'v'},
-					     {"no-shrink", 0, NULL, 'n'},
-					     {"script", 1, NULL, 'f'},
-					     {"first", 0, NULL, '1'},
-					     {"trace", 0, NULL, 't'},
-					     {"attack", 0, NULL, 'A'},
-					     {"smaller", 0, NULL, 'm'},
-					     {"crash", 1, NULL, 'c'},
-					     {"announce", 0, NULL, 'N'},
-					     {"calm", 0, NULL, 'C'},
-					     {"paths", 0, NULL, 'P'},
-					     {"late", 0, NULL, 'L'},
-					     {0}};
+	static const struct option opts[] = {
+		{"seconds", 1, NULL, 's'},  {"packets", 1, NULL, 'p'},
+		{"seed", 1, NULL, 'S'},	    {"runs", 1, NULL, 'r'},
+		{"jobs", 1, NULL, 'j'},	    {"prefetch", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'},  {"no-shrink", 0, NULL, 'n'},
+		{"script", 1, NULL, 'f'},   {"first", 0, NULL, '1'},
+		{"trace", 0, NULL, 't'},    {"attack", 0, NULL, 'A'},
+		{"smaller", 0, NULL, 'm'},  {"crash", 1, NULL, 'c'},
+		{"announce", 0, NULL, 'N'}, {"calm", 0, NULL, 'C'},
+		{"paths", 0, NULL, 'P'},    {"late", 0, NULL, 'L'},
+		{"cores", 0, NULL, 'M'},    {0}};
 	struct options o = {.seed = 1, .shrink = true, .start = now_s(CLOCK_MONOTONIC)};
 	struct sum s = {0};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -397,6 +395,9 @@ int main(int argc, char **argv)
 		case 'L':
 			o.late = true;
 			break;
+		case 'M':
+			o.cores = true;
+			break;
 		case 'v':
 			o.verbose = true;
 			break;
@@ -447,8 +448,9 @@ int main(int argc, char **argv)
 		printf("soak-late: late=%" PRIu64 " waits=%" PRIu64 " explained=%" PRIu64 "\n",
 		       s.late, s.waits, s.explained);
 	if (world_crash_calls)
-		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
-		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",
-		       s.kills, s.watched, s.adopted, s.faulted, s.violations);
+		printf("soak-crash: kills=%" PRIu64 " between-engines=%" PRIu64 " compared=%" PRIu64
+		       " adopted-lanes=%" PRIu64 " faulted-lanes=%" PRIu64 " violations=%" PRIu64
+		       "\n",
+		       s.kills, s.parted, s.watched, s.adopted, s.faulted, s.violations);
 	return s.violations != 0;
 }
