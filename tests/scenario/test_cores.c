@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Appliances with several engines, whose process dies again and again: amid a batch, and when some
+ * engines have committed what all were told and others have not (world_crash.c). Peers go, come
+ * back and restart meanwhile, operators change rules and limits, bypass and stop. The next process
+ * goes on with all files, and every byte is delivered once, in order: no queue pair fails.
+ *
+ * row: ENG-21
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/scenario/plan.h"
+#include "tests/scenario/scenario.h"
+
+#define CALLS  3000 /* of engines between two kills */
+#define WORLDS 3u
+
+/* What all engines are told, at both sides, with time to go on in between. */
+static const struct plan_incident told[] = {
+	{.what = INC_PEER_DOWN, .at = 50, .for_ms = 20},
+	{.what = INC_OPERATOR, .at = 120, .for_ms = 30, .arg = WISH_NO_RULES},
+	{.what = INC_PEER_DOWN, .at = 200, .for_ms = 40, .side = 1},
+	{.what = INC_OPERATOR, .at = 260, .for_ms = 1, .arg = WISH_LIMITS, .side = 1},
+	{.what = INC_DRAIN, .at = 330},
+	{.what = INC_STILL, .at = 420, .for_ms = 1200},
+	{.what = INC_OPERATOR, .at = 500, .for_ms = 30, .arg = WISH_BYPASS, .side = 1},
+	{.what = INC_DRAIN, .at = 580, .side = 1},
+	{.what = INC_STILL, .at = 650, .for_ms = 1500, .side = 1},
+	{.what = INC_OPERATOR, .at = 720, .for_ms = 50, .arg = WISH_NO_RULES, .side = 1},
+	{.what = INC_PEER_DOWN, .at = 800, .for_ms = 10},
+	{.what = INC_PEER_DOWN, .at = 860, .for_ms = 10, .side = 1},
+	{.what = INC_OPERATOR, .at = 900, .for_ms = 5, .arg = WISH_BYPASS},
+};
+
+static void plan_of(struct plan *p, uint32_t seed)
+{
+	const uint32_t n = sizeof(told) / sizeof(told[0]);
+
+	*p = (struct plan){.seed = seed,
+			   .appliance0 = 1,
+			   .appliance1 = 1,
+			   .cores0 = 2 + seed % 2,
+			   .cores1 = 1 + seed % 3,
+			   .policy = seed % 2 ? POLICY_EARLY : POLICY_HONEST,
+			   .delay_ns = 2 * MS,
+			   .rate_bps = 10000000000ull,
+			   .queue_bytes = 4 << 20,
+			   .loss0 = 0.001,
+			   .loss1 = 0.001,
+			   .report_loss = 0.01,
+			   .pool_bytes = 24 << 20,
+			   .nqps = PLAN_QPS,
+			   .nincidents = n};
+	memcpy(p->incident, told, sizeof(told));
+	for (uint32_t i = 0; i < p->nqps; i++) {
+		struct plan_qp *q = &p->qp[i];
+
+		*q = (struct plan_qp){.mtu = 1024, .depth = 16, .max_rd = 8, .mr_kib = 1024};
+		q->sq_psn = 0xffffff - 100 * i * seed;
+		q->rq_psn = 0x1000 * i;
+		q->cm = i % 2;
+		for (int s = 0; s < 2; s++)
+			q->work[s] = (struct plan_work){
+				.ops = OPS_ALL, .max = 9000, .count = 150, .outstanding = 8};
+	}
+}
+
+static void live(struct plan *p)
+{
+	struct plan_result r;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *dump = open_memstream(&text, &len);
+
+	plan_run(p, &r, dump, NULL);
+	fclose(dump);
+	if (r.violation || r.excuse || r.died) {
+		plan_print(p, stderr);
+		fputs(text, stderr);
+		fail_msg("seed %llu: %s", (unsigned long long)p->seed,
+			 r.violation ? r.violation : "not judged");
+	}
+	free(text);
+	assert_int_equal(world_faulted, 0);
+}
+
+/* What was met since @kills and @parted were counted. */
+static void met(uint64_t kills, uint64_t parted)
+{
+	print_message("kills %llu, between engines %llu\n",
+		      (unsigned long long)(world_kills - kills),
+		      (unsigned long long)(world_parted - parted));
+	assert_true(world_kills - kills >= 10 * (uint64_t)WORLDS);
+	assert_true(world_parted - parted >= 2 * (uint64_t)WORLDS);
+}
+
+static void test_transfers(void **state)
+{
+	uint64_t kills = world_kills, parted = world_parted;
+	struct plan p;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= WORLDS; seed++) {
+		plan_of(&p, seed);
+		live(&p);
+	}
+	met(kills, parted);
+}
+
+/* READs in streams, for which appliances READ ahead. */
+static void plan_streams(struct plan *p)
+{
+	p->prefetch = 1;
+	for (uint32_t i = 0; i < p->nqps; i++)
+		for (int s = 0; s < 2; s++) {
+			p->qp[i].work[s].ops = s ? OPS_ALL : 1u << RC_READ;
+			p->qp[i].work[s].streams = 2;
+			p->qp[i].work[s].stream_len = 4096;
+		}
+}
+
+/* Storage, where neither side stops: see worlds-open/announce-stop-alone.world. */
+static void plan_storage(struct plan *p)
+{
+	uint32_t kept = 0;
+
+	plan_announce(p);
+	for (uint32_t i = 0; i < p->nincidents; i++)
+		if (p->incident[i].what != INC_DRAIN)
+			p->incident[kept++] = p->incident[i];
+	p->nincidents = kept;
+}
+
+/* Numbers at the responder are others than the hosts'. */
+static void test_ahead(void **state)
+{
+	uint64_t kills = world_kills, parted = world_parted;
+	struct plan p;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= WORLDS; seed++) {
+		plan_of(&p, seed);
+		if (seed % 2)
+			plan_storage(&p);
+		else
+			plan_streams(&p);
+		live(&p);
+	}
+	met(kills, parted);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_transfers),
+		cmocka_unit_test(test_ahead),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	world_crash_calls = CALLS;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
