@@ -545,6 +545,7 @@ void world_restart(struct world *w, int side)
 			shards_fail_orphan(w->shards[side], &q->side[!side].numbered_far,
 					   q->cfg[!side].lqpn, NULL, w->now);
 	}
+	world_crash_soon(w, side);
 	world_peer(w, !side, PEER_RESTARTED);
 }
 

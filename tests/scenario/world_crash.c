@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 #include "engine/core/state.h"
-#include "store/pool_priv.h"
 #include "tests/lab/model/undone.h"
 #include "tests/scenario/world_priv.h"
 
@@ -48,14 +47,15 @@ struct said_head {
 /**
  * struct crash_side - one appliance.
  * @said: by its engines, @len bytes; of that, each has ended the batches of what is before @ended
+ * @in_fault: lanes of each in FAULT when it ended a batch
  * @dies:  between two engines, when they tick next
- * @after: a copy of an arena, in which a batch is undone, @size bytes
  */
 struct crash_side {
 	int fd[SHARDS_MAX];
-	uint8_t *said, *after;
-	size_t len, room, size;
+	uint8_t *said;
+	size_t len, room;
 	size_t ended[SHARDS_MAX];
+	uint32_t in_fault[SHARDS_MAX];
 	bool dies;
 };
 
@@ -178,55 +178,12 @@ static uint32_t lanes(const struct flow *flows, uint32_t n, uint8_t in)
 	return count;
 }
 
-/* What is in use of the arena; the rest of @to is not looked at. */
-static void copy(uint8_t *to, const struct engine *e)
-{
-	const uint8_t *base = e->arena.base;
-	size_t log = (size_t)((uint8_t *)e->undo - base) + sizeof(struct undo);
-	size_t data = (size_t)((uint8_t *)e->pool - base) + e->pool->data;
-
-	memcpy(to, base, log + e->undo->used);
-	log += e->undo->size;
-	memcpy(to + log, base + log, data + (size_t)e->pool->fresh * POOL_BLOCK - log);
-}
-
-/* Undo the batch of @e in its copy @after. */
-static bool undone(struct crash_side *c, const struct engine *e)
-{
-	if (!c->after) {
-		c->size = e->arena.size;
-		c->after = mmap(NULL, c->size, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	}
-	if (c->after == MAP_FAILED)
-		return false;
-	copy(c->after, e);
-	return undo_apply((struct undo *)(c->after + ((uint8_t *)e->undo - e->arena.base)));
-}
-
-/* Lanes of @side in FAULT, once the batches of its engines are undone. */
-static uint32_t faulted(struct world *w, int side)
-{
-	struct crash_side *c = &w->crash->side[side];
-	uint32_t n = 0;
-
-	for (unsigned int i = 0; i < world_cores(w, side); i++) {
-		const struct engine *e = shards_engine(w->shards[side], i);
-
-		if (undone(c, e))
-			n += lanes((void *)(c->after + e->at.flows), e->nflows, LANE_FAULT);
-	}
-	return n;
-}
-
 static void adopt(struct world *w, int side)
 {
 	struct crash_side *c = &w->crash->side[side];
 	const char *why;
-	uint32_t before;
 
 	undone_cancel(); /* of any engine */
-	before = faulted(w, side);
 	leave(w, side, true);
 	world_late_drop(w, side);
 	world_kills++;
@@ -244,9 +201,8 @@ static void adopt(struct world *w, int side)
 		e->stood = 0; /* nothing has passed meanwhile, so PSNs tell pairs as before */
 		world_adopted += lanes(e->flows, e->nflows, LANE_STATES);
 		/* by the adoption itself; what the worlds' own events break was broken before */
-		world_faulted += lanes(e->flows, e->nflows, LANE_FAULT);
+		world_faulted += lanes(e->flows, e->nflows, LANE_FAULT) - c->in_fault[i];
 	}
-	world_faulted -= before;
 	next_kill();
 	/* and the next process may die amid its first batch */
 	c->dies = rand() % 4 == 0;
@@ -411,6 +367,7 @@ static void on_commit(struct undo *u, bool before)
 	busy = 1;
 	if (!before) {
 		watched->crash->side[side].ended[shard] = watched->crash->side[side].len;
+		watched->crash->side[side].in_fault[shard] = e->in_fault;
 		if (++watched->crash->batches % (WATCH_EVERY * world_cores(watched, side)) == 0)
 			world_watched += undone_begin(e);
 	} else if (undone_looks(e)) {
@@ -453,6 +410,7 @@ const int *world_crash_files(struct world *w, int side)
 	if (!c)
 		return NULL;
 	close_files(c);
+	memset(c->in_fault, 0, sizeof(c->in_fault));
 	for (unsigned int i = 0; i < world_cores(w, side); i++)
 		c->fd[i] = memfd_create("crash", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	return c->fd;
@@ -470,8 +428,6 @@ void world_crash_exit(struct world *w)
 	for (int s = 0; s < 2; s++) {
 		close_files(&w->crash->side[s]);
 		free(w->crash->side[s].said);
-		if (w->crash->side[s].after)
-			munmap(w->crash->side[s].after, w->crash->side[s].size);
 	}
 	free(w->crash);
 	w->crash = NULL;
