@@ -86,8 +86,8 @@ struct plan_incident {
 
 /**
  * struct plan - see struct world_config, struct wan_config.
- * @cores0, @cores1: engines of each appliance, 0: one; where one has more, each queue pair is of
- *         another pair of hosts
+ * @cores0, @cores1: engines of each appliance, 0: one; where one has more, queue pairs are of
+ *         several pairs of hosts
  * @burst: burst_start; @burst_length: all of so many packets in the mean is lost, 0: half of 10
  * @by_length, @swing, @swing_ms: how loss0 and loss1 depend on length and time
  */

@@ -13,8 +13,8 @@
 #include "tests/scenario/plan.h"
 #include "tests/scenario/scenario.h"
 
-#define CALLS  3000 /* of engines between two kills */
-#define WORLDS 3u
+#define CALLS  4000 /* of engines between two kills */
+#define WORLDS 2u
 
 /* What all engines are told, at both sides, with time to go on in between. */
 static const struct plan_incident told[] = {
@@ -49,7 +49,7 @@ static void plan_of(struct plan *p, uint32_t seed)
 			   .loss0 = 0.001,
 			   .loss1 = 0.001,
 			   .report_loss = 0.01,
-			   .pool_bytes = 24 << 20,
+			   .pool_bytes = 12 << 20,
 			   .nqps = PLAN_QPS,
 			   .nincidents = n};
 	memcpy(p->incident, told, sizeof(told));
