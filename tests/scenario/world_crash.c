@@ -262,7 +262,7 @@ static void kill_soon(struct world *w, int side)
 
 void world_crash_soon(struct world *w, int side)
 {
-	if (w->crash && rand() % 2)
+	if (w->crash && rand() % 4)
 		w->crash->side[side].dies = true;
 }
 
@@ -323,7 +323,7 @@ void world_tick(struct world *w, int side)
 	struct arrival a = {0};
 
 	if (w->crash && w->crash->side[side].dies) {
-		most = (unsigned int)rand() % (n + 1);
+		most = n > 1 ? 1 + (unsigned int)rand() % n : 0;
 		round_of(w, side, most);
 		world_parted += most && most < n;
 		adopt(w, side);
