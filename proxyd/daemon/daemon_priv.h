@@ -273,7 +273,8 @@ void daemon_state_ports(struct daemon *d);
  * the engine at once. */
 enum peer_event daemon_state_event(struct daemon *d, unsigned int peer, enum peer_event ev);
 
-/** daemon_state_told - the engine has committed the peers' epochs that it was told. */
+/** daemon_state_told - the engines have committed the peers' epochs that they were told, and whose
+ * custody is lost. */
 void daemon_state_told(struct daemon *d);
 
 /** daemon_orphans - connections that a former daemon left held: the engine goes on with them, or

@@ -436,6 +436,8 @@ void daemon_state_told(struct daemon *d)
 	struct kept *k = kept_of(d);
 
 	d->boots_known = true;
+	if (k)
+		kept_begun(k, d->state_fd);
 	for (unsigned int i = 0; k && i < PEER_MAX; i++)
 		if (d->boot_told[i])
 			k->peer[i].boot = d->boot_told[i];
