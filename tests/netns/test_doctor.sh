@@ -103,7 +103,7 @@ strangers() # hosts that no rule has
 {
 	restart -l 10.66.0.1 -w 10.65.0.1 && edit_b_mirror || return
 	next_qpns
-	transfer_begin strangers a --op write --mtu 4096 --seconds 600
+	transfer_begin strangers a --op write --mtu 4096 --rate-mbps 300 --seconds 600
 	stops_at a frames "from 10.77.1.1 to 10.77.2.1 (VLAN none): no rule has either"
 	local status=$?
 	enough strangers-req

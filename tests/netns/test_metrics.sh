@@ -192,7 +192,7 @@ amid() # NAME COMMAND...: while a transfer from a runs
 
 	shift
 	next_qpns
-	transfer_begin "$name" a --op write --mtu 4096 --seconds 600
+	transfer_begin "$name" a --op write --mtu 4096 --rate-mbps 300 --seconds 600
 	await 30 jq_true a qp 'any(.lqpn == $q and .state == "held")' --argjson q $((${qpn[a]})) || bad=1
 	"$@" || bad=1
 	running "$name-req" && enough "$name-req"

@@ -171,7 +171,7 @@ under_load() # stop in the midst of a transfer, which then goes on for a while
 	local status
 
 	next_qpns
-	transfer_begin load a --op write --seconds 600 --mtu 4096
+	transfer_begin load a --op write --rate-mbps 300 --seconds 600 --mtu 4096
 	await 30 in_custody 0
 	gateway_stop a
 	status=$?
@@ -188,7 +188,7 @@ undelivered()
 
 	sed -i '/^drain-timeout/d; s/^\[longhaul\]$/&\ndrain-timeout = 1s/' "$LAB/gw-a.conf"
 	gateway_start a && await 30 peers_up && next_qpns &&
-	transfer_begin lost a --op write --seconds 600 --mtu 4096 && await 30 promised_now || return
+	transfer_begin lost a --op write --rate-mbps 300 --seconds 600 --mtu 4096 && await 30 promised_now || return
 	signal wan STOP
 	# more than what is still under way could tell the end of
 	await 30 in_custody 8000000
