@@ -121,6 +121,19 @@ static void test_bulk(void **state)
 	world_destroy(w);
 }
 
+/* Where a round trip is nothing, processors have more to do than to add up parity. */
+static void test_near(void **state)
+{
+	struct world_qp *q;
+	struct world *w = make(0.01, false, false, &q);
+
+	(void)state;
+	for (int side = 0; side < 2; side++)
+		engine_peer_rtt(w->engine[side], 0, 900 * NSEC_PER_USEC);
+	assert_int_equal(run(w, q, OPS_WRITE_SEND, BURST).sent, 0);
+	world_destroy(w);
+}
+
 static uint32_t drops, drops_in, seen;
 
 /* A group in the second half of a burst loses so many packets, once. */
@@ -323,7 +336,7 @@ int main(void)
 		cmocka_unit_test(test_hidden),	cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_altered), cmocka_unit_test(test_no_signal),
 		cmocka_unit_test(test_fits),	cmocka_unit_test(test_bulk),
-		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_rows),	cmocka_unit_test(test_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,22 +22,21 @@
  * group, but for SEAL_PARITY (seal.c). A lane without a seal has no parity, and a packet so long
  * that its parity would not fit the link (IPv6, long headers) is in no group.
  *
- * Parity has a budget: a frame for each COST packets at most, whatever the size of bursts. Two must
- * do while little waits because custody holds the host back, since that is so all the time. Parity
- * is never sent again, and nothing waits for it. The sums are a cache: what is wrong or lost there
- * makes a packet that is not proved.
+ * Parity has a budget: a frame for each COST packets at most. Two must do while custody holds the
+ * host back, for then little waits all the time. It is never sent again, and nothing waits for it.
+ * The sums are a cache: what is wrong or lost there makes a packet that is not proved.
  */
 #include <isa-l/erasure_code.h>
 
 #include "engine/core/core.h"
 
-/* A frame of parity is paid for by so many packets; so many may be saved up for short bursts. A
- * group has none or this at least. */
+/* A frame is paid for by so many packets; so many may be saved up; a group has none or this. */
 #define COST	    8u
 #define SAVED_MAX   64u
 #define ROWS_LEAST  2u
 #define HEADERS_MAX 28u
-#define HIGH_WATER  70u /* percent of its share of memory */
+#define HIGH_WATER  70u	  /* percent of its share of memory */
+#define NEAR_US	    1000u /* a packet that is sent again is there as soon */
 
 _Static_assert(PARITY_FIELDS + HEADERS_MAX + PAYLOAD_MAX <= PARITY_BYTES, "any fits");
 
@@ -141,8 +140,11 @@ static void send_group(struct engine *e, const struct flow *fl, const struct flo
 
 bool stream_parity_on(const struct engine *e, const struct lane *l)
 {
+	uint32_t rtt_us = e->link[l->peer].rtt_us;
+
 	return l->sealed && l->state == LANE_HELD && !l->reopen &&
-	       e->peer_features[l->peer] & PEER_FEATURE_REPAIR && link_loss(e, l) > 0;
+	       e->peer_features[l->peer] & PEER_FEATURE_REPAIR && link_loss(e, l) > 0 &&
+	       (!rtt_us || rtt_us >= NEAR_US);
 }
 
 /* For want of memory; so it has more to send (near/pressed.c). */

@@ -27,8 +27,7 @@
 /* So many tell what the next ones will be like. */
 #define ENOUGH_PACKETS 256u
 
-/* Holes are split, too, by what closes a part of one. */
-#define HOLES_SPARE 64u
+#define HOLES_SPARE 64u /* what closes a part of a hole splits it */
 
 /* Let go of what is held in [@from, @end), as if it had not come. */
 static void give_up(struct engine *e, struct flow *fl, struct wire_psn from, struct wire_psn end)

@@ -71,7 +71,6 @@ static uint64_t wait_ns(struct engine *e, const struct lane *l)
 
 static void arm(struct engine *e, struct flow *fl)
 {
-
 	/* also when the peer has no room, and nothing is under way: its next report may get lost */
 	if (psn_is(fl->lane.una.psn, fl->lane.nxt.psn) &&
 	    psn_is(fl->lane.nxt.psn, fl->lane.epsn.psn))
