@@ -78,11 +78,14 @@ static void init_consts(void)
 		c->lane[i] = fold_by(128 * (3 - i));
 	c->one512 = fold_by(512);
 	c->step512 = fold_by(512 * CRC32_WIDE);
+	c->step256 = fold_by(1024);
 	c->step128 = fold_by(512);
 	for (int i = 0; i < 2 * CRC32_WIDE - 1; i++)
 		c->block512[i] = fold_by(512 * ((2 * CRC32_WIDE - 1 - i) % CRC32_WIDE));
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
+		c->block256[i] = fold_by(256 * (3 - i));
 		c->block128[i] = fold_by(128 * (3 - i));
+	}
 	for (int i = 0; i < 16; i++)
 		c->lead[i] = fold_by(32 * (i + 1));
 	c->k95 = xpow(95);
@@ -131,6 +134,11 @@ bool crc32_use(enum crc32_kernel k)
 		kernel = crc32_avx512;
 		return true;
 	}
+	if (k == CRC32_AVX2 && narrow && __builtin_cpu_supports("vpclmulqdq") &&
+	    __builtin_cpu_supports("avx2")) {
+		kernel = crc32_avx2;
+		return true;
+	}
 	if (k == CRC32_PCLMUL && narrow) {
 		kernel = crc32_pclmul;
 		return true;
@@ -150,8 +158,8 @@ __attribute__((constructor)) static void init(void)
 	__builtin_cpu_init();
 #endif
 	init_consts();
-	if (!crc32_use(CRC32_AVX512) && !crc32_use(CRC32_PCLMUL))
-		crc32_use(CRC32_LIBRARY);
+	for (int k = CRC32_KERNELS; k-- && !crc32_use((enum crc32_kernel)k);)
+		;
 }
 
 static uint32_t one_byte(uint32_t reg, uint8_t b)

@@ -32,9 +32,11 @@ uint32_t crc32_lead(const uint8_t lead[64], void *dst, const void *src, size_t l
 /** crc32_shift - the register after @len zero bytes, in O(log len). For patches by difference. */
 uint32_t crc32_shift(uint32_t reg, size_t len);
 
+/** enum crc32_kernel - the better ones last. */
 enum crc32_kernel {
 	CRC32_LIBRARY, /* isa-l and memcpy() */
 	CRC32_PCLMUL,
+	CRC32_AVX2, /* with VPCLMULQDQ */
 	CRC32_AVX512,
 	CRC32_KERNELS,
 };

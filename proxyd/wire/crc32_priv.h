@@ -20,10 +20,10 @@ struct crc32_fold {
 
 /**
  * struct crc32_consts - all factors of the kernels, computed once at start-up.
- * @step512, @step128: over all accumulators of the wide and of the narrow kernel
+ * @step512, @step256, @step128: over all accumulators of the kernel of that width
  * @block512: by 64 B times (CRC32_WIDE - 1 - index) modulo CRC32_WIDE
  * @lane: lane i of four to the place of lane 3
- * @block128: by 48, 32, 16 B
+ * @block256: by 96, 64, 32 B; @block128: by 48, 32, 16 B
  * @lead: by 4 * (index + 1) B
  * @k95: x^95 mod P
  * @mu: floor(x^95 / P)
@@ -32,9 +32,9 @@ struct crc32_fold {
  */
 struct crc32_consts {
 	struct crc32_fold lane[4];
-	struct crc32_fold step512, one512, step128;
+	struct crc32_fold step512, one512, step256, step128;
 	struct crc32_fold block512[2 * CRC32_WIDE - 1];
-	struct crc32_fold block128[3];
+	struct crc32_fold block256[3], block128[3];
 	struct crc32_fold lead[16];
 	uint64_t k95, mu;
 	uint32_t byte[256];
@@ -54,6 +54,7 @@ typedef uint32_t crc32_kernel_fn(const uint8_t *lead, uint32_t reg, uint8_t *dst
 
 #ifdef __x86_64__
 crc32_kernel_fn crc32_avx512;
+crc32_kernel_fn crc32_avx2;
 crc32_kernel_fn crc32_pclmul;
 uint32_t crc32_mul_pclmul(uint32_t a, uint32_t b);
 #endif

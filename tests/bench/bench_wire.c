@@ -186,7 +186,7 @@ static uint32_t no_copy(uint32_t reg, void *dst, const void *src, size_t len)
 
 int main(void)
 {
-	static const char *const names[] = {"isa-l", "PCLMUL", "AVX-512"};
+	static const char *const names[] = {"isa-l", "PCLMUL", "AVX2", "AVX-512"};
 
 	ring = mmap(NULL, RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
 		    -1, 0);
