@@ -35,6 +35,7 @@ struct kept_peer {
  * @host_boot:             id of the host's boot, with which its clock begins
  * @dev, @ino:             of the file: a copy has old sequence numbers. 0: see kept_begun()
  * @pool_bytes, @max_conns, @shards: that it was made for; @other_ino: of the other shards' files
+ * @lost:                  somewhere a queue pair is held of whose lost custody no engine knows
  * @vlan_strip:            VLAN stripping that the ports get back at the end (afxdp_config)
  */
 struct kept {
@@ -44,7 +45,7 @@ struct kept {
 	uint64_t dev, ino, pool_bytes;
 	uint32_t max_conns, shards;
 	uint64_t other_ino[SHARDS_MAX];
-	uint8_t vlan_strip[STEER_PORTS];
+	uint8_t vlan_strip[STEER_PORTS], lost;
 };
 
 /** kept_note - fill in all of it, for new files @fds of so many @shards. */

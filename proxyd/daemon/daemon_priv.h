@@ -74,6 +74,7 @@ struct daemon {
 	bool vlan_strip[STEER_PORTS]; /* the former process did not restore it */
 	char state_path[STATE_PATH];
 	unsigned int orphans; /* connections of a former process with lost custody */
+	unsigned int lost;    /* those of them for which the engines have no place */
 	struct shards *shards;
 	int shard_fd[SHARDS_MAX];
 	struct core core[SHARDS_MAX];

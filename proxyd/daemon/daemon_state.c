@@ -449,19 +449,40 @@ static void found(void *ctx, const struct flow_key *requests, uint32_t lqpn)
 	struct daemon *d = ctx;
 	struct template t;
 	bool known = afxdp_headers(d->port, requests, &t);
+	bool orphan = d->adopted ? kept_of(d)->lost
+				 : shards_fail_orphan(d->shards, requests, lqpn, known ? &t : NULL,
+						      d->now);
+	/* engines that do not outlive us hold nothing */
+	bool holds = shards_holds(d->shards, requests) || (orphan && !kept_of(d));
 
-	if (d->adopted ? shards_holds(d->shards, requests)
-		       : shards_fail_orphan(d->shards, requests, lqpn, known ? &t : NULL, d->now))
-		d->orphans += !d->adopted;
-	else
+	d->orphans += !d->adopted && holds;
+	d->lost += orphan && !holds;
+	if (!orphan && !holds)
 		(void)afxdp_fence(d->port, requests, lqpn, false);
+}
+
+/* What is held, and no engine knows of, stays held: the next process must know that, too. */
+static void say_lost(struct daemon *d, bool unread)
+{
+	struct kept *k = kept_of(d);
+
+	if (k && !d->adopted)
+		k->lost = unread || d->lost;
+	if (d->lost)
+		log_line(
+			LOG_ERR,
+			"%u connection%s stay%s held without a longhauld that knows them: what was "
+			"acknowledged for them is lost; restart their applications, and then stop "
+			"longhauld and `rm -r %s`",
+			d->lost, d->lost == 1 ? "" : "s", d->lost == 1 ? "s" : "",
+			afxdp_pins(d->port));
 }
 
 void daemon_orphans(struct daemon *d)
 {
 	int n;
 
-	d->orphans = 0;
+	d->orphans = d->lost = 0;
 	n = afxdp_fenced(d->port, found, d);
 	if (n < 0)
 		log_line(LOG_ERR, "what a former longhauld held cannot be read: %s; it stays held",
@@ -473,6 +494,7 @@ void daemon_orphans(struct daemon *d)
 			 "what was acknowledged, or which response belongs to which READ",
 			 d->orphans, d->orphans == 1 ? "" : "s",
 			 d->orphans == 1 ? "its queue pair is" : "their queue pairs are");
+	say_lost(d, n < 0);
 	if (d->adopted)
 		shards_go_on(d->shards, d->now);
 }

@@ -176,4 +176,40 @@ foreign() # another version has written it: nothing is guessed, the queue pair f
 }
 it "written by another version: what was promised is lost, and the host is told" foreign
 
+dies() # the daemon at a
+{
+	signal gw-a KILL
+	reap gw-a
+	return 0
+}
+
+# Two are held, and their state is lost. The next daemon makes the one fail that it has a place for. The other stays held,
+# whoever comes then and finds engines that know nothing of it.
+no_place()
+{
+	local name status=0
+
+	rm -f "$RUN"/* && rm -rf "$(pins a)" "$(pins b)"
+	for name in a b; do gateway_start $name; done
+	await 30 peers_up || return
+	for name in placed unplaced; do
+		next_qpns
+		transfer_begin $name a --op write "${HOST[@]}" --seconds 600
+		await 60 held_now || status=1
+	done
+	dies && : >"$RUN/gw-a.sock.state"
+	sed -i 's/^\[longhaul\]$/&\nmax-connections = 1/' "$LAB/gw-a.conf"
+	gateway_start a && log_has a 'put into the error state' && log_has a '1 connection stays held without' || status=1
+	dies && gateway_start a && log_has a 'going on where' && log_has a '1 connection stays held without' || status=1
+	for name in {placed,unplaced}-{req,resp}; do
+		signal $name TERM
+		reap $name
+	done
+	dies
+	signal gw-b KILL
+	reap gw-b
+	return $status
+}
+it "state lost, and no place for one of two: it stays held, for the next daemon too" no_place
+
 exit $((tests_failed > 0))
