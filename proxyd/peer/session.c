@@ -655,7 +655,12 @@ bool session_up(const struct session *s, unsigned int peer)
 
 uint64_t session_rtt(const struct session *s, unsigned int peer)
 {
-	return peer < PEER_MAX ? s->peer[peer].link.delay.srtt : 0;
+	const struct delay *d;
+
+	if (peer >= PEER_MAX)
+		return 0;
+	d = &s->peer[peer].link.delay;
+	return d->srtt < 2 * d->rtt_min ? d->srtt : 2 * d->rtt_min;
 }
 
 uint64_t session_boot(const struct session *s)
