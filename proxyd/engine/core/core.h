@@ -39,7 +39,7 @@ bool ack_send(struct engine *e, struct flow *fl, struct host_psn psn, uint8_t sy
 uint64_t keyed_hash(const uint64_t key[2], const uint64_t *words, uint32_t n);
 /* What the seal of a request of the opener's own is XORed with as well. */
 #define SEAL_OWN    0x9e3779b9u
-/* And of a frame of parity (link/stream_parity.c). */
+/* And of a frame of parity (stream_parity.c). */
 #define SEAL_PARITY 0x7f4a7c15u
 /** seal_possible - the rule does without seals, or its peer knows them. */
 bool seal_possible(const struct engine *e, const struct rule *r);

@@ -140,11 +140,9 @@ static void send_group(struct engine *e, const struct flow *fl, const struct flo
 
 bool stream_parity_on(const struct engine *e, const struct lane *l)
 {
-	uint32_t rtt_us = e->link[l->peer].rtt_us;
-
 	return l->sealed && l->state == LANE_HELD && !l->reopen &&
 	       e->peer_features[l->peer] & PEER_FEATURE_REPAIR && link_loss(e, l) > 0 &&
-	       (!rtt_us || rtt_us >= NEAR_US);
+	       e->link[l->peer].rtt_us - 1 >= NEAR_US - 1; /* 0: not known */
 }
 
 /* For want of memory; so it has more to send (near/pressed.c). */
@@ -160,6 +158,8 @@ bool stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct
 	struct wire_psn from = h->followed, at, next;
 	uint32_t rows;
 
+	if (!psn_before(told, nxt))
+		return false; /* told of more than was sent: some passed before the lane was held */
 	if (!psn_in(from, told, psn_add(nxt, 1)))
 		from = told;
 	at = parity_group(from);
