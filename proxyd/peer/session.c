@@ -653,6 +653,9 @@ bool session_up(const struct session *s, unsigned int peer)
 	return peer < PEER_MAX && s->peer[peer].state == SESSION_UP;
 }
 
+/* More than any link takes, with its queue: a pause of our own process looks like that. */
+#define RTT_MAX_NS 1000000000ull
+
 uint64_t session_rtt(const struct session *s, unsigned int peer)
 {
 	const struct delay *d;
@@ -660,7 +663,7 @@ uint64_t session_rtt(const struct session *s, unsigned int peer)
 	if (peer >= PEER_MAX)
 		return 0;
 	d = &s->peer[peer].link.delay;
-	return d->srtt < 2 * d->rtt_min ? d->srtt : 2 * d->rtt_min;
+	return d->srtt < RTT_MAX_NS ? d->srtt : RTT_MAX_NS;
 }
 
 uint64_t session_boot(const struct session *s)

@@ -231,8 +231,7 @@ void session_bye(struct session *s, enum proto_bye_reason reason);
 /** session_up - whether reports to @peer can be queued. */
 bool session_up(const struct session *s, unsigned int peer);
 
-/** session_rtt - the smoothed round trip to @peer, ns, without the pauses of our own process: twice
- * the smallest at most. 0: not known. */
+/** session_rtt - the smoothed round trip to @peer, ns, at most a second; 0: not known. */
 uint64_t session_rtt(const struct session *s, unsigned int peer);
 
 /** session_boot - our own boot epoch. */
