@@ -109,7 +109,7 @@ carries() # TO BYTES TEXT: how both ends of it name a link that begins at site a
 # What follows from it raises no alarm of its own; that packets were lost before is true
 nothing_else()
 {
-	sleep 8 # so long does custody wait, whatever reports say meanwhile
+	await 60 jq_true a status 'any(.name == "link-mtu" and .state == "raised" and ."since-ms" > 7000)' || return
 	cli a -j status | jq -c 'map(select(.state == "raised") | .name)' >&2
 	jq_true a status \
 		'all(.name == "link-mtu" or .state == "ok" or (.name | IN("daemon-late", "peer-late", "rx-dropped", "pool", "loss")))' &&
