@@ -16,7 +16,7 @@ unsigned int world_cores(const struct world *w, int side)
 
 /* ---- the peer ---- */
 
-static void tell_features(struct world *w, int side)
+static void tell_session(struct world *w, int side)
 {
 	uint32_t all = PEER_FEATURE_ORDER | PEER_FEATURE_SEAL | PEER_FEATURE_OFFER |
 		       PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY | PEER_FEATURE_DISPUTE |
@@ -36,7 +36,7 @@ void world_peer(struct world *w, int side, enum peer_event ev)
 	w->peer[side].up = ev != PEER_DOWN;
 	w->peer[side].restarted |= ev == PEER_RESTARTED;
 	if (w->peer[side].up)
-		tell_features(w, side);
+		tell_session(w, side);
 	shards_peer_event(w->shards[side], 0, ev, w->now);
 	world_crash_soon(w, side);
 }
@@ -47,7 +47,7 @@ void world_tell_peer(struct world *w, int side)
 	bool up = w->peer[side].up;
 
 	if (up)
-		tell_features(w, side);
+		tell_session(w, side);
 	if (up && w->peer[side].restarted)
 		shards_peer_event(w->shards[side], 0, PEER_RESTARTED, w->now);
 	else
