@@ -106,7 +106,7 @@ const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
 	if (!sd_id128_equal(k->host_boot, host_boot()))
 		return "the host was restarted since";
 	if (!k->ino)
-		return "the longhauld that made it ended before it had begun";
+		return "the longhauld that made it ended in its first round";
 	if (fstat(fd, &st) || st.st_dev != k->dev || st.st_ino != k->ino)
 		return "it is a copy";
 	for (unsigned int port = 0; port < STEER_PORTS; port++)

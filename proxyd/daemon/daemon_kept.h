@@ -35,7 +35,7 @@ struct kept_peer {
  * @host_boot:             id of the host's boot, with which its clock begins
  * @dev, @ino:             of the file: a copy has old sequence numbers. 0: see kept_begun()
  * @pool_bytes, @max_conns, @shards: that it was made for; @other_ino: of the other shards' files
- * @lost:                  somewhere a queue pair is held of whose lost custody no engine knows
+ * @lost:                  the port holds connections whose custody is lost, and which no engine has
  * @vlan_strip:            VLAN stripping that the ports get back at the end (afxdp_config)
  */
 struct kept {
@@ -51,9 +51,9 @@ struct kept {
 /** kept_note - fill in all of it, for new files @fds of so many @shards. */
 void kept_note(struct kept *k, const struct config *cfg, unsigned int shards, const int *fds);
 
-/** kept_begun - the engines have committed which queue pairs must fail, because those before them
- * lost their custody. Before that nobody goes on with the file @fd: its engines would know of no
- * custody, and let these queue pairs pass. */
+/** kept_begun - mark the new file @fd as one that the next process may adopt. Call it when the
+ * engines have committed the FAULTs of queue pairs whose custody is lost: a process that adopts it
+ * before does not know these queue pairs, and releases them. */
 void kept_begun(struct kept *k, int fd);
 
 /** kept_others - why the files @fds of the other shards are not those of @k; NULL if they are. */

@@ -325,8 +325,8 @@ static bool adopt(struct daemon *d, struct engine_config *ec)
 			 "to change them");
 	if (!d->cfg->cores)
 		log_line(LOG_INFO,
-			 "cores = auto: %u, as the former longhauld had; a stop and a start choose "
-			 "anew",
+			 "cores = auto: %u, the number of the former longhauld; to have it chosen "
+			 "again, stop longhauld and start it",
 			 shards_n(d->shards));
 	d->leaving = kept_leaving(shards_kept(d->shards), d->cfg);
 	kept_note_peers(shards_kept(d->shards), d->cfg, d->leaving);
@@ -469,13 +469,13 @@ static void say_lost(struct daemon *d, bool unread)
 	if (k && !d->adopted)
 		k->lost = unread || d->lost;
 	if (d->lost)
-		log_line(
-			LOG_ERR,
-			"%u connection%s stay%s held without a longhauld that knows them: what was "
-			"acknowledged for them is lost; restart their applications, and then stop "
-			"longhauld and `rm -r %s`",
-			d->lost, d->lost == 1 ? "" : "s", d->lost == 1 ? "s" : "",
-			afxdp_pins(d->port));
+		log_line(LOG_ERR,
+			 "the packets of %u connection%s are dropped: data that a former longhauld "
+			 "acknowledged is lost, and the tables have no room to make %s fail; "
+			 "restart "
+			 "the applications, then stop longhauld and `rm -r %s`",
+			 d->lost, d->lost == 1 ? "" : "s", d->lost == 1 ? "it" : "them",
+			 afxdp_pins(d->port));
 }
 
 void daemon_orphans(struct daemon *d)

@@ -161,7 +161,7 @@ one_processor() # COMMAND...: with one only, which is all that the next daemon f
 it "kill -9 near the requesters, and one processor for the next" amid killed-a one_processor next_daemon a KILL
 as_before()
 {
-	two_threads a && log_has a "cores = auto: 2, as the former longhauld had" &&
+	two_threads a && log_has a "cores = auto: 2, the number of the former longhauld" &&
 		in_ns ga taskset -c "$one" "$B/longhauld" --check-config -c "$LAB/gw-a.conf" |
 		grep -q "a restart: connections are handed over"
 }

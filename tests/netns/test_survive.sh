@@ -183,8 +183,8 @@ dies() # the daemon at a
 	return 0
 }
 
-# Two are held, and their state is lost. The next daemon makes the one fail that it has a place for. The other stays held,
-# whoever comes then and finds engines that know nothing of it.
+# Two connections are held, and their state is lost. The next daemon has room for one of them and makes it fail. The other
+# stays held, also when a third daemon adopts engines that do not have it.
 no_place()
 {
 	local name status=0
@@ -199,8 +199,8 @@ no_place()
 	done
 	dies && : >"$RUN/gw-a.sock.state"
 	sed -i 's/^\[longhaul\]$/&\nmax-connections = 1/' "$LAB/gw-a.conf"
-	gateway_start a && log_has a 'put into the error state' && log_has a '1 connection stays held without' || status=1
-	dies && gateway_start a && log_has a 'going on where' && log_has a '1 connection stays held without' || status=1
+	gateway_start a && log_has a 'put into the error state' && log_has a 'packets of 1 connection are dropped' || status=1
+	dies && gateway_start a && log_has a 'going on where' && log_has a 'packets of 1 connection are dropped' || status=1
 	for name in {placed,unplaced}-{req,resp}; do
 		signal $name TERM
 		reap $name

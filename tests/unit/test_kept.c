@@ -147,7 +147,7 @@ static void test_begun(void **state)
 	assert_true(fd > 0);
 	peers("a");
 	kept_note(&k, &cfg, 1, &fd);
-	assert_non_null(strstr(kept_strange(&k, &cfg, fd), "before it had begun"));
+	assert_non_null(strstr(kept_strange(&k, &cfg, fd), "in its first round"));
 	kept_begun(&k, fd);
 	assert_null(kept_strange(&k, &cfg, fd));
 	close(fd);
