@@ -234,6 +234,7 @@ static void configure(struct engine *e, const struct engine_config *cfg)
 	c.pool_bytes = e->cfg.pool_bytes;
 	c.max_conns = e->cfg.max_conns;
 	c.kept_bytes = e->cfg.kept_bytes;
+	c.seed = e->cfg.seed;	      /* tables are made by it */
 	c.wan_auto = e->cfg.wan_auto; /* what it was */
 	defaults(&c);
 	e->cfg = c;
