@@ -9,6 +9,10 @@
  */
 #include "engine/core/core.h"
 
+/* After a longer pause hosts are told nothing before they speak: by a handshake that passed unseen
+ * a queue pair number may have another owner, who would take an old ACK for one of its own. */
+#define QUIET_NS NSEC_PER_SEC
+
 /* @t as it would be had nobody stood still from @since until @now_ns. */
 static uint64_t moved(uint64_t t, uint64_t since, uint64_t now_ns)
 {
@@ -17,6 +21,7 @@ static uint64_t moved(uint64_t t, uint64_t since, uint64_t now_ns)
 
 void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns)
 {
+	bool quiet = now_ns > since + QUIET_NS;
 	uint32_t waited;
 
 	e->stood = now_ns;
@@ -31,6 +36,7 @@ void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns)
 		waited = (uint32_t)(since / NSEC_PER_USEC) - l->waits_us;
 		l->waits_us =
 			(uint32_t)(now_ns / NSEC_PER_USEC) - ((int32_t)waited > 0 ? waited : 0);
+		l->near.quiet |= quiet && lane_keeps(l);
 	}
 	/* what brings a peer back may wait behind the frames that are looked at first */
 	for (unsigned int i = 0; i < PEER_MAX; i++)

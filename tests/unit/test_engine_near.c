@@ -3,6 +3,9 @@
  * Toward the near requester, packet by packet: what is acknowledged, when, with which bytes, and
  * what is not. Behind the engine is a peer that says what the test lets it say.
  */
+#include <unistd.h>
+
+#include "engine/core/state.h"
 #include "tests/unit/engine_rig.h"
 
 #define HELD(policy) rig_held(NULL, 0, policy, RIG_MTU)
@@ -89,6 +92,44 @@ static void test_go_on_of_another(void **state)
 	engine_tick(r->e, r->now);
 	rig_quiet(r);
 	rig_destroy(r);
+}
+
+/* Who goes on long afterwards tells nothing (still.c). A host that is still there repeats what it
+ * waits for. */
+static void test_go_on_late(void **state)
+{
+	char path[] = "/tmp/test_engine_near.XXXXXX";
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .file = mkstemp(path)};
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct engine_sink sink;
+	const char *why;
+	uint64_t told;
+	struct rig *r;
+
+	(void)state;
+	for (int amid = 0; amid < 2; amid++) {
+		r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU);
+		accepted(r, SEND_ONLY("000006"), 6, 7);
+		if (amid)
+			unanswered(r, "00 40ffff 00000022 00000007 62*256");
+		sink = r->e->sink;
+		undone_watch(NULL);
+		engine_destroy(r->e);
+		r->now += 1001 * RIG_MS;
+		r->e = engine_adopt(cfg.file, &cfg, &sink, r->now, &why);
+		assert_non_null(r->e);
+		engine_rules(r->e, &rule, 1, r->now);
+		told = engine_counter(r->e, EC_TX_LAN);
+		engine_go_on(r->e, r->now);
+		engine_tick(r->e, r->now);
+		assert_int_equal(engine_counter(r->e, EC_TX_LAN), told);
+		rig_forget(r);
+		rig_rx(r, NEAR, SEND_ONLY("000006"));
+		rig_expect(r, PORT_LAN, ACK_TO_NEAR, 6 + amid, 7);
+		rig_destroy(r);
+	}
+	close(cfg.file);
+	unlink(path);
 }
 
 /* Before a hand-over: what a host sends is taken and sent on, but it is told nothing, so that it
@@ -729,6 +770,7 @@ int main(void)
 		cmocka_unit_test(test_pseudo_ack_bytes),
 		cmocka_unit_test(test_go_on),
 		cmocka_unit_test(test_go_on_of_another),
+		cmocka_unit_test(test_go_on_late),
 		cmocka_unit_test(test_hush),
 		cmocka_unit_test(test_pseudo_ack_kinds),
 		cmocka_unit_test(test_both_identities),

@@ -129,20 +129,15 @@ static void warn(struct engine *e, const struct flow *fl)
 
 struct flow *half_meet(struct engine *e, const struct flow_key *key, enum engine_port side)
 {
-	struct flow *old;
+	bool full = e->half[0].n + e->half[1].n >= e->half_max;
+	struct flow *old = full ? oldest(e) : NULL;
 
-	if (*host_of(e, &key->src) >= per_host(e)) {
+	if (*host_of(e, &key->src) >= per_host(e) || (full && !old)) {
 		warn(e, flow_at(e, e->half[e->half[0].head == FLOW_NONE].head));
 		return NULL;
 	}
-	if (e->half[0].n + e->half[1].n >= e->half_max) {
-		old = oldest(e);
-		if (!old) {
-			warn(e, flow_at(e, e->half[e->half[0].head == FLOW_NONE].head));
-			return NULL;
-		}
+	if (old)
 		flow_free(e, old);
-	}
 	return flow_create(e, key, side);
 }
 

@@ -135,6 +135,7 @@ struct __attribute__((packed, aligned(4))) report_clock {
  * @window:     of the host (room.c)
  * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
  * @masked:     masked ATOMICs were asked for, which are never answered here
+ * @quiet:      the host is told nothing before it has spoken (still.c)
  */
 struct lane_near {
 	struct host_mark frontier; /* mark: core/marks.h */
@@ -150,7 +151,7 @@ struct lane_near {
 	uint8_t unacked;
 	uint8_t msg : 2, room_naks : 2;
 	bool nak_sent : 1, nak_due : 1, room_wait : 1, ack_due : 1, ack_repeat : 1,
-		honest_found : 1, masked : 1;
+		honest_found : 1, masked : 1, quiet : 1;
 };
 
 /** struct held - packets that are kept (core/stream.h). @win finds them by wire PSN; @log has most

@@ -262,7 +262,7 @@ static void flush(struct engine *e, struct flow *fl)
 	order_accepted(e, fl);
 	advance(e, fl);
 	near_ease(e, fl);
-	if (reasked_waits(l) || owner_unsure(l))
+	if (reasked_waits(l) || owner_unsure(l) || l->near.quiet)
 		return;
 	while (atomic_make(e, fl))
 		advance(e, fl);

@@ -174,6 +174,13 @@ static void has_answers(const struct engine *e, struct lane *l, struct host_psn 
 		l->keeper.reasked_psn = HOST_NONE;
 }
 
+void near_spoken(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.near.quiet && fl->lane.reads_page != POOL_NONE)
+		pace_run(e, flow_partner(e, fl)); /* answers that waited for this */
+	fl->lane.near.quiet = false;
+}
+
 /* The requester repeats a SEND or WRITE because it lacks an ACK: it gets that of the frontier. */
 static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
 {
@@ -184,6 +191,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 	if (moved && psn_before(host_psn_of(f), l->near.told) &&
 	    repeats_for_ever(e, fl, f, REASON_INCARNATION))
 		return;
+	near_spoken(e, fl);
 	rounds_forget(e, l);
 	near_ease_one(e, fl);
 	has_answers(e, l, host_psn_of(f));
@@ -274,6 +282,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 		incarnation_refuse(e, fl, f);
 		return;
 	}
+	near_spoken(e, fl);
 	if (r && owner_unsure(&fl->lane) && owner_judge(e, fl, EVIDENCE_ALIKE) == VERDICT_SAME) {
 		fl->lane.count.dup++;
 		COUNT(e, DUP_READS);
@@ -295,7 +304,6 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	struct lane *l = &fl->lane;
 	const struct read_rec *r;
 	const struct pkt *d;
-
 	const struct wire_psn at = psn_same_wire(host_psn_of(f)); /* nothing was added yet */
 
 	if (!psn_in(at, l->una.psn, l->epsn.psn)) {

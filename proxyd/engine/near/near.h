@@ -69,7 +69,8 @@ static inline bool reasked_waits(const struct lane *l)
 	return psn_known(l->keeper.reasked_psn) && l->keeper.reasked <= REASKED_MOST;
 }
 
-/* duplicate.c: requests that are not the next one */
+/* duplicate.c: requests that are not the next one. near_spoken - it is the host that speaks */
+void near_spoken(struct engine *e, struct flow *fl);
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f);
 void duplicate_passes(struct flow *fl, const struct frame *f);
 

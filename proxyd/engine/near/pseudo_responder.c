@@ -83,6 +83,7 @@ static void request_accepted(struct engine *e, struct flow *fl, const struct fra
 {
 	struct lane *l = &fl->lane;
 
+	near_spoken(e, fl);
 	e->taken_at = e->now;
 	l->near.nak_sent = l->near.nak_due = false;
 	l->near.room_wait = false;

@@ -165,7 +165,7 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 	struct read_rec *r;
 
 	/* an answer tells that all before it is done: who may be another owner is told nothing */
-	if (!x || l->state == LANE_FAULT || owner_unsure(l))
+	if (!x || l->state == LANE_FAULT || owner_unsure(l) || l->near.quiet)
 		return false;
 	while ((r = reads_head(e, l)) && (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
 		uint32_t i = r->got;
@@ -282,8 +282,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 			break; /* no room in the port: it asks once more */
 	}
 	if (x->guessed_ever && k->done)
-		k->asked = e->now; /* the responder may have forgotten it; else that one is asked in
-				      the end */
+		k->asked = e->now; /* the responder may have forgotten it */
 	x->info.answered_again++;
 	if (psn_known(fl->lane.keeper.reasked_psn) &&
 	    psn_is(psn_add(host_psn_of(f), span), fl->lane.keeper.reasked_end)) {
