@@ -571,9 +571,10 @@ bool engine_may_stop(struct engine *e)
 			return false;
 		if (solo_owes(e, fl))
 			return false;
-		/* its opener has not ended it yet, and takes packets that only we can deliver */
-		if (l->role == ROLE_ACCEPTOR && l->closing &&
-		    (e->peer_up[l->peer] || announce_differs(e, l)))
+		/* its opener is no more, or has not ended it yet: only we can deliver packets */
+		if (l->role == ROLE_ACCEPTOR &&
+		    (l->state == LANE_DRAIN ||
+		     (l->closing && (e->peer_up[l->peer] || announce_differs(e, l)))))
 			return false;
 	}
 	return true;

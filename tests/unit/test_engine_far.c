@@ -307,6 +307,29 @@ static void test_counts_anew(void **state)
 	}
 }
 
+/* The opener is gone, and what it promised is here alone: who is to stop delivers that first. */
+static void test_stops_after_delivery(void **state)
+{
+	(void)state;
+	for (int first = 0; first < 2; first++) {
+		struct rig *r = acceptor();
+
+		rig_rx(r, FAR, REQUEST, 5, 5);
+		rig_expect(r, PORT_LAN, REQUEST, 5, 5);
+		if (first)
+			engine_drain(r->e, r->now);
+		engine_peer_event(r->e, 0, PEER_RESTARTED, r->now);
+		if (!first)
+			engine_drain(r->e, r->now);
+		engine_peer_event(r->e, 0, PEER_DOWN, r->now);
+		engine_tick(r->e, r->now);
+		assert_false(engine_may_stop(r->e));
+		rig_rx(r, NEAR, NEAR_SAYS, 5, 0x1f, 6);
+		assert_true(engine_may_stop(r->e));
+		rig_destroy(r);
+	}
+}
+
 /* What arrives out of order is kept and reported, delivered in order and once. */
 static void test_stream_in_order(void **state)
 {
@@ -667,6 +690,7 @@ int main(void)
 		cmocka_unit_test(test_hole_too_many_asked_again),
 		cmocka_unit_test(test_holes_bounded),
 		cmocka_unit_test(test_lacked_far_behind),
+		cmocka_unit_test(test_stops_after_delivery),
 		cmocka_unit_test(test_refuses_to_accept),
 		cmocka_unit_test(test_timer_of_long_round_trip),
 	};
