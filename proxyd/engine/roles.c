@@ -130,11 +130,9 @@ static void acceptor_timer(struct engine *e, struct flow *fl, unsigned int which
 }
 
 /* What asked the opener to let go may be lost. */
-#define CLOSING_NS (100 * NSEC_PER_MSEC)
-
+#define CLOSING_NS   (100 * NSEC_PER_MSEC)
 /* What says that the opener has no such lane may be lost: an idle one is asked this often. */
-#define IDLE_ASK_NS (10 * NSEC_PER_SEC)
-
+#define IDLE_ASK_NS  (10 * NSEC_PER_SEC)
 /* While others find no place here, that of an idle one is asked for this often. */
 #define PLACE_ASK_NS NSEC_PER_SEC
 

@@ -249,8 +249,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 		return;
 	mark_epsn(l, m);
 	if (map)
-		map->asked = mark_same_host(*m); /* while opening, or else it is refused before
-						    it comes here */
+		map->asked = mark_same_host(*m); /* only while opening it comes here */
 	l->near.msg = MSG_UNKNOWN;
 	l->near.msg_left = MSG_LEFT_UNKNOWN;
 	l->near.nak_sent = false;

@@ -650,7 +650,6 @@ static void own_answered(struct engine *e, struct flow *fl, const struct frame *
 bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
 {
 	struct lane *l = &fl->lane;
-
 	enum announce_answer what;
 	uint8_t buf[FRAME_MAX];
 	struct frame g;

@@ -349,7 +349,6 @@ static void rx_ahead(struct engine *e, unsigned int peer, const struct report *r
 static void rx_accept(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-
 	bool first = !l->reopen;
 
 	if (l->accepted && first)
@@ -358,7 +357,8 @@ static void rx_accept(struct engine *e, struct flow *fl)
 	l->reopen = false;
 	order_resumed(e, fl);
 	l->opener.reported_us = now_us(e);
-	if (l->state == LANE_HELD && !l->report_heard && e->now - l->opened < OPEN_RETRY_NS)
+	if ((l->state == LANE_OPENING || (l->state == LANE_HELD && !l->report_heard)) &&
+	    e->now - l->opened < OPEN_RETRY_NS) /* to the only OPEN */
 		rtt_sample(e, &l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 	if (l->state == LANE_OPENING) {
 		lane_set_state(l, LANE_HELD);
@@ -366,8 +366,6 @@ static void rx_accept(struct engine *e, struct flow *fl)
 		/* what the host repeated passed by until now: its arrival tells no round trip */
 		if (psn_after(l->epsn.psn, l->overlap))
 			l->overlap = l->epsn.psn;
-		if (e->now - l->opened < OPEN_RETRY_NS) /* to the only OPEN */
-			rtt_sample(e, &l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 		engine_event(e, EVENT_HELD, fl, 0, 0);
 	}
 	if (first && handover_outrun(e, l)) {

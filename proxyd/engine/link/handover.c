@@ -202,7 +202,6 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 }
 
-/* No answer to OPEN. */
 bool handover_outrun(struct engine *e, const struct lane *l)
 {
 	const struct lane_reads *x = reads_of(e, l);
@@ -223,8 +222,7 @@ void handover_timer(struct engine *e, struct flow *fl)
 		return;
 	}
 	if (l->state == LANE_HELD && !l->accepted && !l->reopen && handover_outrun(e, l)) {
-		stream_tx_restart(e,
-				  fl); /* it was held at once: agree where the responder is now */
+		stream_tx_restart(e, fl); /* it was held at once */
 		return;
 	}
 	if (l->state == LANE_OPENING && e->now - l->opened > REFUSED_RETRY_NS) {

@@ -26,8 +26,7 @@
 #define LATE_NS	       (500 * NSEC_PER_MSEC)
 /* So many tell what the next ones will be like. */
 #define ENOUGH_PACKETS 256u
-
-#define HOLES_SPARE 64u /* what closes a part of a hole splits it */
+#define HOLES_SPARE    64u /* what closes a part of a hole splits it */
 
 /* Let go of what is held in [@from, @end), as if it had not come. */
 static void give_up(struct engine *e, struct flow *fl, struct wire_psn from, struct wire_psn end)
@@ -310,8 +309,7 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, str
 		return false;
 	}
 	if (l->state == LANE_DRAIN) {
-		engine_pass(e, fl, fl->side,
-			    f); /* the opener is gone: the hosts repair by themselves */
+		engine_pass(e, fl, fl->side, f); /* the hosts repair by themselves */
 		return false;
 	}
 	if (l->refusal)

@@ -436,8 +436,7 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 	l->report_heard = false;
 	una = l->una;
 	if (l->sealed || (fl->rule >= 0 && e->rules[fl->rule].seal))
-		seal_begin(e, fl); /* should the rule want it only now, the peer may agree to
-				    * nothing else */
+		seal_begin(e, fl); /* also if the rule wants it only now */
 	mark_resend(l, &una);
 	l->reached = l->opener.reached_hi = l->una.psn;
 	l->backoff = 0;

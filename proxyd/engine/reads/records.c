@@ -128,8 +128,7 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 		r->digest = reads_digest(f);
 	l->nreads++;
 	if (reads_of(e, l) && l->state != LANE_OPENING)
-		reads_of(e, l)->since++; /* what passes while the lane opens is the host's own, like
-					    what was before */
+		reads_of(e, l)->since++; /* what passes while it opens is the host's own */
 	return true;
 }
 
