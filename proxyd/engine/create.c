@@ -280,6 +280,7 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 	struct engine_root *root = NULL;
 	struct engine *e;
 	struct arena a;
+	struct undo *u;
 	int rc;
 
 	*why = "it cannot be mapped";
@@ -297,8 +298,11 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 		*why = "what is kept beside it has another size";
 		root = NULL;
 	}
-	if (root && !undo_apply((struct undo *)(a.base + root->undo))) {
-		*why = "it ended amid more changes than can be undone";
+	u = root ? (struct undo *)(a.base + root->undo) : NULL;
+	/* others may have held what this one was to fail, and had not committed */
+	if (root && (u->batch == UNDO_FIRST || !undo_apply(u))) {
+		*why = u->batch == UNDO_FIRST ? "its longhauld ended in its first round"
+					      : "it ended amid more changes than can be undone";
 		root = NULL;
 	}
 	e = root ? (struct engine *)(a.base + root->engine) : NULL;
@@ -314,7 +318,7 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 	memset(&e->cache, 0, sizeof(e->cache)); /* a tag may be half written */
 	echo_forget(e);
 	e->sink = *sink;
-	e->undo = (struct undo *)(a.base + root->undo);
+	e->undo = u;
 	configure(e, cfg);
 	pool_adopted(e->pool);
 	*why = engine_check(e);

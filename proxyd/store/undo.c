@@ -10,8 +10,13 @@ struct undo *undo_create(struct arena *a, uint64_t size)
 	if (!u)
 		return NULL;
 	u->size = size & ~7ull;
-	u->batch = 1;
+	u->batch = UNDO_FIRST;
 	return u;
+}
+
+static uint32_t next(const struct undo *u)
+{
+	return u->batch == UINT32_MAX ? UNDO_FIRST + 1 : u->batch + 1;
 }
 
 void undo_commit(struct undo *u)
@@ -22,7 +27,7 @@ void undo_commit(struct undo *u)
 	*(volatile uint64_t *)&u->used = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* a batch whose log was lost is committed by this, too */
-	*(volatile uint32_t *)&u->batch = u->batch + 1 + !(u->batch + 1);
+	*(volatile uint32_t *)&u->batch = next(u);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(!!undo_watch, 0))
 		undo_watch(u, false);
@@ -50,6 +55,6 @@ bool undo_apply(struct undo *u)
 		*(volatile uint64_t *)&u->used = u->used - need;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	}
-	u->batch += 1 + !(u->batch + 1);
+	u->batch = next(u);
 	return true;
 }

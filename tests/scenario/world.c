@@ -394,6 +394,8 @@ static void make_engines(struct world *w, int side)
 	w->peer[side].up = !w->cfg.single;
 	w->peer[side].restarted = false;
 	world_tell_peer(w, side);
+	if (w->crash) /* nobody can go on with engines that have not ended a batch */
+		shards_tick(w->shards[side], w->now);
 }
 
 struct world *world_create(const struct world_config *cfg)

@@ -31,6 +31,7 @@ static struct engine *make(void)
 	assert_true(cfg.file >= 0);
 	e = engine_create(&cfg, &no_sink, NOW);
 	assert_non_null(e);
+	engine_tick(e, NOW);
 	return e;
 }
 
@@ -54,6 +55,25 @@ static void end(struct engine *e)
 	engine_destroy(e);
 	close(cfg.file);
 	unlink(path);
+}
+
+/* One that has not ended its first batch may not know yet which queue pairs it was to fail. */
+static void first_round(void **state)
+{
+	struct engine *e = make();
+
+	(void)state;
+	engine_destroy(e);
+	e = engine_create(&cfg, &no_sink, NOW);
+	assert_non_null(e);
+	engine_peer_event(e, 3, PEER_UP, NOW);
+	engine_destroy(e);
+	refused(NOW, "its longhauld ended in its first round");
+	e = engine_create(&cfg, &no_sink, NOW);
+	e->undo->batch = UINT32_MAX; /* and a long time later it is not the first one again */
+	engine_tick(e, NOW);
+	engine_destroy(e);
+	end(next_at(NOW, &(const char *){NULL}));
 }
 
 /* A batch that did not end has not happened; one that ended has. */
@@ -246,6 +266,7 @@ int main(void)
 		cmocka_unit_test(pause_between), cmocka_unit_test(clocks),
 		cmocka_unit_test(sizes),	 cmocka_unit_test(damaged),
 		cmocka_unit_test(hushed),	 cmocka_unit_test(half_known),
+		cmocka_unit_test(first_round),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
