@@ -347,7 +347,7 @@ static uint64_t one_round(struct daemon *d)
 	shards_begin(d->shards, d->now);
 	moved = cores_run(d);
 	d->frames += moved;
-	if (!d->boots_known)
+	if (d->session && !d->boots_known)
 		daemon_state_told(d);
 	deadline = d->next_house;
 	waiting = cores_flush(d);

@@ -65,21 +65,13 @@ void kept_note(struct kept *k, const struct config *cfg, unsigned int shards, co
 	k->host_boot = host_boot();
 	(void)fstat(fds[0], &st);
 	k->dev = st.st_dev;
-	k->ino = 0;
+	k->ino = st.st_ino;
 	k->shards = shards;
 	for (unsigned int i = 1; i < shards; i++)
 		if (!fstat(fds[i], &st))
 			k->other_ino[i] = st.st_ino;
 	k->pool_bytes = cfg->pool_bytes;
 	k->max_conns = cfg->max_conns;
-}
-
-void kept_begun(struct kept *k, int fd)
-{
-	struct stat st;
-
-	if (!k->ino && !fstat(fd, &st))
-		k->ino = st.st_ino;
 }
 
 const char *kept_others(const struct kept *k, const int *fds)
@@ -105,8 +97,6 @@ const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
 
 	if (!sd_id128_equal(k->host_boot, host_boot()))
 		return "the host was restarted since";
-	if (!k->ino)
-		return "the longhauld that made it ended in its first round";
 	if (fstat(fd, &st) || st.st_dev != k->dev || st.st_ino != k->ino)
 		return "it is a copy";
 	for (unsigned int port = 0; port < STEER_PORTS; port++)

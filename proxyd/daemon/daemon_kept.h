@@ -33,9 +33,8 @@ struct kept_peer {
 /**
  * struct kept - beside the engine; the sessions follow.
  * @host_boot:             id of the host's boot, with which its clock begins
- * @dev, @ino:             of the file: a copy has old sequence numbers. 0: see kept_begun()
+ * @dev, @ino:             of the file: a copy has old sequence numbers
  * @pool_bytes, @max_conns, @shards: that it was made for; @other_ino: of the other shards' files
- * @lost:                  the port holds connections whose custody is lost, and which no engine has
  * @vlan_strip:            VLAN stripping that the ports get back at the end (afxdp_config)
  */
 struct kept {
@@ -45,16 +44,11 @@ struct kept {
 	uint64_t dev, ino, pool_bytes;
 	uint32_t max_conns, shards;
 	uint64_t other_ino[SHARDS_MAX];
-	uint8_t vlan_strip[STEER_PORTS], lost;
+	uint8_t vlan_strip[STEER_PORTS];
 };
 
 /** kept_note - fill in all of it, for new files @fds of so many @shards. */
 void kept_note(struct kept *k, const struct config *cfg, unsigned int shards, const int *fds);
-
-/** kept_begun - mark the new file @fd as one that the next process may adopt. Call it when the
- * engines have committed the FAULTs of queue pairs whose custody is lost: a process that adopts it
- * before does not know these queue pairs, and releases them. */
-void kept_begun(struct kept *k, int fd);
 
 /** kept_others - why the files @fds of the other shards are not those of @k; NULL if they are. */
 const char *kept_others(const struct kept *k, const int *fds);

@@ -193,8 +193,7 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 	daemon_state_ports(d);
 	daemon_prefetch(d);
 	daemon_set_rules(d);
-	daemon_orphans(d);
-	return 0;
+	return daemon_orphans(d, err, errlen);
 }
 
 static int open_peers(struct daemon *d, char *err, size_t errlen)

@@ -74,7 +74,7 @@ struct daemon {
 	bool vlan_strip[STEER_PORTS]; /* the former process did not restore it */
 	char state_path[STATE_PATH];
 	unsigned int orphans; /* connections of a former process with lost custody */
-	unsigned int lost;    /* those of them for which the engines have no place */
+	unsigned int lost;    /* held, and in no engine */
 	struct shards *shards;
 	int shard_fd[SHARDS_MAX];
 	struct core core[SHARDS_MAX];
@@ -274,14 +274,12 @@ void daemon_state_ports(struct daemon *d);
  * the engine at once. */
 enum peer_event daemon_state_event(struct daemon *d, unsigned int peer, enum peer_event ev);
 
-/** daemon_state_told - the engines have committed the peers' epochs that they were told, and whose
- * custody is lost. */
+/** daemon_state_told - the engines have committed the peers' epochs that they were told. */
 void daemon_state_told(struct daemon *d);
 
 /** daemon_orphans - connections that a former daemon left held: the engine goes on with them, or
- * fails them.
- */
-void daemon_orphans(struct daemon *d);
+ * fails them. 0, or a negative errno with @err: some would pass, so this process must not run. */
+int daemon_orphans(struct daemon *d, char *err, size_t errlen);
 
 void daemon_on_hand_over(void *ctx, int signo);
 /** daemon_hushed - when to check again whether hosts are silent, 0: they are. */

@@ -23,7 +23,8 @@
  *
  * A file that cannot be adopted (of another version, or damaged) is replaced. Then the custody of
  * all connections in the table of held ones is lost, and their queue pairs are put into the error
- * state. If there can be no such file, the daemon works without and logs that.
+ * state: however few connections are configured, the engines have a place for each of them, since
+ * what no engine knew would pass. If there can be no such file, the daemon works without and logs that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -345,13 +346,21 @@ static unsigned int choose_cores(const struct daemon *d)
 	return n;
 }
 
-/* @n new engines, in files or (@fds NULL) not. */
+static void expect(void *ctx, const struct flow_key *requests, uint32_t lqpn)
+{
+	(void)lqpn;
+	shards_expect(ctx, requests);
+}
+
+/* @n new engines, in files or (@fds NULL) not, with a place for each connection that is held. */
 static bool create(struct daemon *d, const struct engine_config *ec, unsigned int n, const int *fds)
 {
 	struct shards_sink sink = cores_sink;
 
 	sink.ctx = d;
 	d->shards = shards_new(n, &sink);
+	if (d->shards)
+		(void)afxdp_left(host_pins(), d->cfg->ifname, expect, d->shards);
 	if (d->shards && shards_create(d->shards, ec, fds, d->now))
 		return true;
 	shards_destroy(d->shards);
@@ -436,8 +445,6 @@ void daemon_state_told(struct daemon *d)
 	struct kept *k = kept_of(d);
 
 	d->boots_known = true;
-	if (k)
-		kept_begun(k, d->state_fd);
 	for (unsigned int i = 0; k && i < PEER_MAX; i++)
 		if (d->boot_told[i])
 			k->peer[i].boot = d->boot_told[i];
@@ -449,54 +456,43 @@ static void found(void *ctx, const struct flow_key *requests, uint32_t lqpn)
 	struct daemon *d = ctx;
 	struct template t;
 	bool known = afxdp_headers(d->port, requests, &t);
-	bool orphan = d->adopted ? kept_of(d)->lost
-				 : shards_fail_orphan(d->shards, requests, lqpn, known ? &t : NULL,
-						      d->now);
-	/* engines that do not outlive us hold nothing */
-	bool holds = shards_holds(d->shards, requests) || (orphan && !kept_of(d));
+	bool goes_on = d->adopted && shards_holds(d->shards, requests);
+	bool fails = !d->adopted &&
+		     shards_fail_orphan(d->shards, requests, lqpn, known ? &t : NULL, d->now);
 
-	d->orphans += !d->adopted && holds;
-	d->lost += orphan && !holds;
-	if (!orphan && !holds)
+	d->orphans += fails;
+	d->lost += fails && !shards_holds(d->shards, requests);
+	if (!fails && !goes_on)
 		(void)afxdp_fence(d->port, requests, lqpn, false);
 }
 
-/* What is held, and no engine knows of, stays held: the next process must know that, too. */
-static void say_lost(struct daemon *d, bool unread)
-{
-	struct kept *k = kept_of(d);
-
-	if (k && !d->adopted)
-		k->lost = unread || d->lost;
-	if (d->lost)
-		log_line(LOG_ERR,
-			 "the packets of %u connection%s are dropped: data that a former longhauld "
-			 "acknowledged is lost, and the tables have no room to make %s fail; "
-			 "restart "
-			 "the applications, then stop longhauld and `rm -r %s`",
-			 d->lost, d->lost == 1 ? "" : "s", d->lost == 1 ? "it" : "them",
-			 afxdp_pins(d->port));
-}
-
-void daemon_orphans(struct daemon *d)
+int daemon_orphans(struct daemon *d, char *err, size_t errlen)
 {
 	int n;
 
 	d->orphans = d->lost = 0;
 	n = afxdp_fenced(d->port, found, d);
-	if (n < 0)
-		log_line(LOG_ERR, "what a former longhauld held cannot be read: %s; it stays held",
-			 strerror(-n));
-	else if (d->orphans)
+	if (n < 0 || d->lost) {
+		snprintf(
+			err, errlen,
+			"data that a former longhauld acknowledged is lost, and %s; the packets of "
+			"these connections are dropped: restart their applications, then `rm -r "
+			"%s`",
+			n < 0 ? "which connections it held cannot be read"
+			      : "some connections cannot be made to fail",
+			afxdp_pins(d->port));
+		return n < 0 ? n : -ENOSPC;
+	}
+	if (d->orphans)
 		log_line(LOG_WARNING,
 			 "a former longhauld ended with %u connection%s in custody or with "
 			 "prefetch: %s put into the error state, because it is not known any more "
 			 "what was acknowledged, or which response belongs to which READ",
 			 d->orphans, d->orphans == 1 ? "" : "s",
 			 d->orphans == 1 ? "its queue pair is" : "their queue pairs are");
-	say_lost(d, n < 0);
 	if (d->adopted)
 		shards_go_on(d->shards, d->now);
+	return 0;
 }
 
 void daemon_on_hand_over(void *ctx, int signo)

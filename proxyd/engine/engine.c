@@ -607,6 +607,13 @@ static bool orphan_side(const struct engine *e, const struct flow_key *k, enum e
 	return *side == PORT_LAN || solo || !e->cfg.fence;
 }
 
+static struct flow *orphan_flow(struct engine *e, const struct flow_key *k, enum engine_port side)
+{
+	struct flow *fl = flow_by_key(e, k);
+
+	return fl ? fl : flow_create(e, k, side);
+}
+
 bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
 			const struct template *headers, uint64_t now_ns)
 {
@@ -618,10 +625,14 @@ bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint3
 	if (!orphan_side(e, requests, &side))
 		return false;
 	batch_begin(e, now_ns);
-	fl = flow_create(e, requests, side);
-	other = flow_create(e, &back, other_port(side));
+	fl = orphan_flow(e, requests, side);
+	other = orphan_flow(e, &back, other_port(side));
 	if (!fl || !other || !flow_pair(e, fl, other, LEARNED_PEER))
 		return true;
+	/* where both directions were held the near host lost custody: it is told */
+	if (fl->lane.role != ROLE_NONE || (other->lane.role != ROLE_NONE && side == PORT_WAN))
+		return fl->lane.role != ROLE_NONE;
+	lane_close(e, other, REASON_ORPHAN, false);
 	if (headers && !other->tmpl.len)
 		other->tmpl = *headers;
 	fault_orphan(e, fl);

@@ -18,6 +18,7 @@
 #ifndef LONGHAUL_PORT_AFXDP_H
 #define LONGHAUL_PORT_AFXDP_H
 
+#include <net/if.h>
 #include <stddef.h>
 
 #include "port/port.h"
@@ -248,6 +249,10 @@ int afxdp_fence(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn,
  * are, too. How many there are, or negative errno. @fn may let go of them. */
 typedef void (*afxdp_held_fn)(void *ctx, const struct flow_key *requests, uint32_t lqpn);
 int afxdp_fenced(const struct afxdp *x, afxdp_held_fn fn, void *ctx);
+
+/** afxdp_left - the same before the port with the interfaces @ifname is opened, and perhaps halves
+ * of connections. 0 or negative errno. */
+int afxdp_left(const char *pins, const char (*ifname)[IF_NAMESIZE], afxdp_held_fn fn, void *ctx);
 
 /** afxdp_headers_keep - @t are the headers of packets to the requester of a held connection; NULL:
  * forget them. afxdp_headers - those that are known, perhaps from a former port. */

@@ -23,10 +23,12 @@
  * daemon that died in between had not renumbered anything, so half a connection is none
  * (held_init()).
  */
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "port/afxdp_priv.h"
 #include "steer.skel.h"
@@ -165,6 +167,17 @@ static int all_keys(const struct steer_prog *p, struct steer_held **keys, size_t
 	}
 }
 
+/* @key in the engine's words. */
+static struct flow_key flow_of(const struct steer_held *key)
+{
+	struct flow_key k = {.dqpn = key->dqpn};
+
+	memcpy(k.src.b, key->src, sizeof(key->src));
+	memcpy(k.dst.b, key->dst, sizeof(key->dst));
+	k.vlan = key->vid == STEER_UNTAGGED ? FRAME_VLAN_NONE : (uint16_t)key->vid;
+	return k;
+}
+
 /* @key as the requests' entry of a connection that is whole: what it is in the engine's words. */
 static bool whole(const struct steer_prog *p, const struct steer_held *key,
 		  struct flow_key *requests, uint32_t *lqpn)
@@ -174,11 +187,7 @@ static bool whole(const struct steer_prog *p, const struct steer_held *key,
 
 	if (!entry_get(p, key, &h) || !(h.what & STEER_REQUESTS))
 		return false;
-	memset(requests, 0, sizeof(*requests));
-	memcpy(requests->src.b, key->src, sizeof(key->src));
-	memcpy(requests->dst.b, key->dst, sizeof(key->dst));
-	requests->dqpn = key->dqpn;
-	requests->vlan = key->vid == STEER_UNTAGGED ? FRAME_VLAN_NONE : (uint16_t)key->vid;
+	*requests = flow_of(key);
 	*lqpn = h.other;
 	k = pair_of(requests, *lqpn);
 	return entry_get(p, &k.answers, &back) && back.other == key->dqpn &&
@@ -270,6 +279,24 @@ int afxdp_fence(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn,
 int afxdp_fenced(const struct afxdp *x, afxdp_held_fn fn, void *ctx)
 {
 	return steer_prog_held(&x->prog, fn, ctx);
+}
+
+int afxdp_left(const char *pins, const char (*ifname)[IF_NAMESIZE], afxdp_held_fn fn, void *ctx)
+{
+	int map = steer_pins_map(pins, ifname), r = map < 0 ? map : 0;
+	struct steer_held key, *before = NULL;
+	struct flow_key requests;
+	struct steer_hold h;
+
+	while (map >= 0 && !bpf_map_get_next_key(map, before, &key)) {
+		before = &key;
+		requests = flow_of(&key);
+		if (!bpf_map_lookup_elem(map, &key, &h) && h.what & STEER_REQUESTS)
+			fn(ctx, &requests, h.other);
+	}
+	if (map >= 0)
+		close(map);
+	return r;
 }
 
 const char *afxdp_pins(const struct afxdp *x)

@@ -118,10 +118,43 @@ static void add_names(struct steer_pins *pins, const struct netif *const *nif, c
 	}
 }
 
+/* The directory of these interfaces. */
+static int find_dir(struct steer_pins *pins, const char *root,
+		    const struct netif *const nif[STEER_PORTS], char *err, size_t errlen)
+{
+	size_t at = strlen(root);
+
+	if (snprintf(pins->root, sizeof(pins->root), "%s", root) >= (int)sizeof(pins->root))
+		return port_fail(err, errlen, -ENAMETOOLONG, "%s is too long a path", root);
+	memcpy(pins->dir, pins->root, at + 1);
+	add_names(pins, &nif[STEER_PORT(STEER_LAN, 0)], '/');
+	add_names(pins, &nif[STEER_PORT(STEER_WAN, 0)], '-');
+	/* a BPF file system knows no dots, VLAN interfaces have one */
+	for (char *c = pins->dir + at; *c; c++)
+		if (*c == '.')
+			*c = '_';
+	return 0;
+}
+
+int steer_pins_map(const char *root, const char (*ifname)[IF_NAMESIZE])
+{
+	const struct netif *nif[STEER_PORTS] = {0};
+	struct netif named[STEER_PORTS] = {0};
+	struct steer_pins pins = {0};
+	char err[256];
+	int r;
+
+	for (unsigned int port = 0; port < STEER_PORTS; port++) {
+		snprintf(named[port].name, IF_NAMESIZE, "%s", ifname[port]);
+		nif[port] = *ifname[port] ? &named[port] : NULL;
+	}
+	r = find_dir(&pins, root, nif, err, sizeof(err));
+	return r ? r : pin_get(&pins, "held");
+}
+
 int steer_pins_find(struct steer_pins *pins, const char *root,
 		    const struct netif *const nif[STEER_PORTS], char *err, size_t errlen)
 {
-	size_t at;
 	int fd, r;
 
 	pins->all = PINNED_MAP;
@@ -131,17 +164,9 @@ int steer_pins_find(struct steer_pins *pins, const char *root,
 
 	if (!root)
 		return 0;
-	if (snprintf(pins->root, sizeof(pins->root), "%s", root) >= (int)sizeof(pins->root))
-		return port_fail(err, errlen, -ENAMETOOLONG, "%s is too long a path", root);
-	at = strlen(root);
-	memcpy(pins->dir, pins->root, at + 1);
-	add_names(pins, &nif[STEER_PORT(STEER_LAN, 0)], '/');
-	add_names(pins, &nif[STEER_PORT(STEER_WAN, 0)], '-');
-	/* a BPF file system knows no dots, VLAN interfaces have one */
-	for (char *c = pins->dir + at; *c; c++)
-		if (*c == '.')
-			*c = '_';
-
+	r = find_dir(pins, root, nif, err, errlen);
+	if (r)
+		return r;
 	for (unsigned int port = 0; port < STEER_PORTS; port++) {
 		if (!(pins->all >> port & 1))
 			continue;

@@ -185,6 +185,10 @@ void steer_pins_init(struct steer_pins *pins);
 int steer_pins_find(struct steer_pins *pins, const char *root,
 		    const struct netif *const nif[STEER_PORTS], char *err, size_t errlen);
 
+/** steer_pins_map - the map of held flows that is pinned under @root for the interfaces @ifname, to
+ * be closed by the caller; or a negative errno. */
+int steer_pins_map(const char *root, const char (*ifname)[IF_NAMESIZE]);
+
 /** steer_pins_close - what find opened; the pins stay. */
 void steer_pins_close(struct steer_pins *pins);
 

@@ -19,7 +19,8 @@ struct shards {
 	bool borrowed; /* the engine is the caller's */
 	struct shard shard[SHARDS_MAX];
 	struct engine *engine[SHARDS_MAX];
-	struct rule rules[RULE_MAX]; /* as each engine has them */
+	uint32_t expected[SHARDS_MAX]; /* connections of each, see shards_expect() */
+	struct rule rules[RULE_MAX];   /* as each engine has them */
 };
 
 #define shard_each(s, e)                                                                           \
@@ -75,14 +76,15 @@ struct shards *shards_new(unsigned int n, const struct shards_sink *sink)
 	return s;
 }
 
-/* Of shard @i of @n. */
+/* Of shard @i of @n, which is to have room for so many connections at least. */
 static struct engine_config part_of(const struct engine_config *cfg, unsigned int n, unsigned int i,
-				    const int *files)
+				    const int *files, uint32_t conns)
 {
 	struct engine_config c = *cfg;
 
 	c.pool_bytes /= n;
 	c.max_conns = (c.max_conns + n - 1) / n;
+	c.max_conns = c.max_conns < conns ? conns : c.max_conns;
 	c.shared = n > 1;
 	c.file = files ? files[i] : 0;
 	if (i)
@@ -106,7 +108,7 @@ struct shards *shards_over(struct engine *e)
 
 uint64_t shards_bytes(const struct engine_config *cfg, unsigned int n)
 {
-	struct engine_config c = part_of(cfg, n, 0, NULL);
+	struct engine_config c = part_of(cfg, n, 0, NULL, 0);
 
 	return engine_bytes(&c) * n;
 }
@@ -131,7 +133,7 @@ static bool make(struct shards *s, const struct engine_config *cfg, const int *f
 	};
 
 	for (unsigned int i = 0; i < s->n; i++) {
-		struct engine_config c = part_of(cfg, s->n, i, files);
+		struct engine_config c = part_of(cfg, s->n, i, files, s->expected[i]);
 		struct engine_sink own = sink;
 
 		own.ctx = &s->shard[i];
@@ -177,6 +179,11 @@ static unsigned int of_pair(const struct shards *s, const struct ip_addr *a,
 	struct flow_key k = {.src = *a, .dst = *b};
 
 	return s->n > 1 ? flow_slice(&k) % s->n : 0;
+}
+
+void shards_expect(struct shards *s, const struct flow_key *requests)
+{
+	s->expected[of_pair(s, &requests->src, &requests->dst)]++;
 }
 
 unsigned int shards_of_frame(const struct shards *s, const uint8_t *data, uint32_t len)

@@ -54,6 +54,10 @@ struct shards;
 /** shards_new - @n shards (1 .. SHARDS_MAX) without engines. NULL: no memory. */
 struct shards *shards_new(unsigned int n, const struct shards_sink *sink);
 
+/** shards_expect - a former process held the connection with @requests: the engines that
+ * shards_create() makes are to have a place for it, however few connections are configured. */
+void shards_expect(struct shards *s, const struct flow_key *requests);
+
 /** shards_create, shards_adopt - make the engine of each shard: as engine_create() and
  * engine_adopt(). @cfg: of all together, its pool and connections are divided; @cfg->file is not
  * looked at. @files: one for each, or NULL. What only one can have (@kept_bytes) the first has. If

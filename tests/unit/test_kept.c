@@ -2,9 +2,6 @@
 /*
  * What a daemon notes of its peers for the next one, whose configuration is another by then.
  */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "daemon/daemon_kept.h"
 #include "tests/unit/config_text.h"
 
@@ -136,23 +133,6 @@ static void test_ports(void **state)
 	assert_false(kept_strips(&later, &cfg, STEER_PORT(STEER_WAN, 0)));
 }
 
-/* Who lost the custody of a former process has queue pairs fail. If it dies before that is
- * committed, the next one must not go on with its engines, which know nothing of them. */
-static void test_begun(void **state)
-{
-	static struct kept k;
-	int fd = open("/tmp", O_TMPFILE | O_RDWR, 0600);
-
-	(void)state;
-	assert_true(fd > 0);
-	peers("a");
-	kept_note(&k, &cfg, 1, &fd);
-	assert_non_null(strstr(kept_strange(&k, &cfg, fd), "in its first round"));
-	kept_begun(&k, fd);
-	assert_null(kept_strange(&k, &cfg, fd));
-	close(fd);
-}
-
 /* ENG-21: whatever number of shards the former process had, auto goes on with it. */
 static void test_cores(void **state)
 {
@@ -177,7 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaving), cmocka_unit_test(test_no_place),
 		cmocka_unit_test(test_boots),	cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_cores),	cmocka_unit_test(test_begun),
+		cmocka_unit_test(test_cores),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
