@@ -571,10 +571,11 @@ bool engine_may_stop(struct engine *e)
 			return false;
 		if (solo_owes(e, fl))
 			return false;
-		/* its opener is no more, or has not ended it yet: only we can deliver packets */
+		/* its opener is no more, or has not ended it yet: only we can deliver packets. Or it
+		 * may have agreed to other numbers, though we have not heard of that */
 		if (l->role == ROLE_ACCEPTOR &&
 		    (l->state == LANE_DRAIN ||
-		     (l->closing && (e->peer_up[l->peer] || announce_differs(e, l)))))
+		     (l->closing && (e->peer_up[l->peer] || announce_of(e, l)))))
 			return false;
 	}
 	return true;
