@@ -3,7 +3,8 @@
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
  *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--announce]
- *	     [--attack | --calm] [--paths] [--late] [--cores] [--verbose] [--no-shrink] [--first]
+ *	     [--attack | --calm] [--paths] [--late] [--cores] [--heirs] [--verbose] [--no-shrink]
+ *	     [--first]
  *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
@@ -19,7 +20,8 @@
  * late, or frames (world_late.c). --cores: whose appliances have several engines. --attack: with
  * attackers, and network cards of all kinds (actors.h). Without it three worlds in four have them,
  * except with --prefetch, --announce, --crash and --calm. --crash N: engines are killed at one of N
- * calls or so, at any instruction (world_crash.c). --smaller: of a script whose world is wrong,
+ * calls or so, at any instruction (world_crash.c); --heirs: who follows may find unreadable what was
+ * left (world_heir.c). --smaller: of a script whose world is wrong,
  * print a smaller one. --first: the first violation ends it. A violation prints the world's seed,
  * then a script of a smaller world with the same violation.
  */
@@ -56,8 +58,8 @@ struct options {
 
 struct sum {
 	uint64_t runs, packets, acked, forged, reused, violations, kills, parted, adopted, faulted,
-		watched, deaths, unfinished, paths, broken, late, waits, explained,
-		excused[EXCUSES];
+		watched, unread, stillborn, deaths, unfinished, paths, broken, late, waits,
+		explained, excused[EXCUSES];
 };
 
 static double now_s(clockid_t clock)
@@ -232,6 +234,8 @@ static void job(const struct options *o, uint32_t n, struct shared *all)
 		j->sum.adopted = world_adopted;
 		j->sum.faulted = world_faulted;
 		j->sum.watched = world_watched;
+		j->sum.unread = world_unread;
+		j->sum.stillborn = world_stillborn;
 		j->busy = false;
 		if (r.violation)
 			all->found = 1;
@@ -260,6 +264,8 @@ static void add(struct sum *all, const struct sum *s)
 	all->adopted += s->adopted;
 	all->faulted += s->faulted;
 	all->watched += s->watched;
+	all->unread += s->unread;
+	all->stillborn += s->stillborn;
 	all->deaths += s->deaths;
 	all->unfinished += s->unfinished;
 }
@@ -333,16 +339,13 @@ static struct sum run_script(const struct options *o)
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'},  {"packets", 1, NULL, 'p'},
-		{"seed", 1, NULL, 'S'},	    {"runs", 1, NULL, 'r'},
-		{"jobs", 1, NULL, 'j'},	    {"prefetch", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'},  {"no-shrink", 0, NULL, 'n'},
-		{"script", 1, NULL, 'f'},   {"first", 0, NULL, '1'},
-		{"trace", 0, NULL, 't'},    {"attack", 0, NULL, 'A'},
-		{"smaller", 0, NULL, 'm'},  {"crash", 1, NULL, 'c'},
-		{"announce", 0, NULL, 'N'}, {"calm", 0, NULL, 'C'},
-		{"paths", 0, NULL, 'P'},    {"late", 0, NULL, 'L'},
-		{"cores", 0, NULL, 'M'},    {0}};
+		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},	{"seed", 1, NULL, 'S'},
+		{"runs", 1, NULL, 'r'},	   {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
+		{"first", 0, NULL, '1'},   {"trace", 0, NULL, 't'},	{"attack", 0, NULL, 'A'},
+		{"smaller", 0, NULL, 'm'}, {"crash", 1, NULL, 'c'},	{"announce", 0, NULL, 'N'},
+		{"calm", 0, NULL, 'C'},	   {"paths", 0, NULL, 'P'},	{"late", 0, NULL, 'L'},
+		{"cores", 0, NULL, 'M'},   {"heirs", 0, NULL, 'H'},	{0}};
 	struct options o = {.seed = 1, .shrink = true, .start = now_s(CLOCK_MONOTONIC)};
 	struct sum s = {0};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -398,6 +401,9 @@ int main(int argc, char **argv)
 		case 'M':
 			o.cores = true;
 			break;
+		case 'H':
+			world_heirs = true;
+			break;
 		case 'v':
 			o.verbose = true;
 			break;
@@ -447,6 +453,9 @@ int main(int argc, char **argv)
 	if (o.late)
 		printf("soak-late: late=%" PRIu64 " waits=%" PRIu64 " explained=%" PRIu64 "\n",
 		       s.late, s.waits, s.explained);
+	if (world_heirs)
+		printf("soak-heirs: unread=%" PRIu64 " stillborn=%" PRIu64 "\n", s.unread,
+		       s.stillborn);
 	if (world_crash_calls)
 		printf("soak-crash: kills=%" PRIu64 " between-engines=%" PRIu64 " compared=%" PRIu64
 		       " adopted-lanes=%" PRIu64 " faulted-lanes=%" PRIu64 " violations=%" PRIu64

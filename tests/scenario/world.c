@@ -155,7 +155,8 @@ static int sink_hold(void *ctx, unsigned int shard, const struct flow_key *reque
 
 	int side = w->cfg.prefetch_single ? !c->side : c->side; /* of the requester */
 
-	(void)shard, (void)headers;
+	(void)shard;
+	world_heirs_hold(w, c->side, requests, lqpn, headers, on);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		if (w->qp[i].cfg[side].lqpn == lqpn)
 			w->qp[i].side[side].numbered = on ? *requests : (struct flow_key){0};
@@ -346,6 +347,7 @@ const char *world_adopt(struct world *w, int side, const int *files)
 		if (k->dqpn && !shards_holds(s, k))
 			*k = (struct flow_key){0};
 	}
+	world_heirs_found(w, side, true);
 	shards_go_on(s, w->now);
 	return NULL;
 }
@@ -378,23 +380,29 @@ static struct rule rule_of(const struct world *w)
 	return r;
 }
 
-static void make_engines(struct world *w, int side)
+static void make_engines(struct world *w, int side, const int *files)
 {
 	struct engine_config cfg = w->cfg.engine;
 	struct shards *s = new_shards(w, side);
 
 	cfg.seed = splitmix64(w->cfg.seed * 2 + (uint64_t)side + w->now);
-	if (!shards_create(s, &cfg, world_crash_files(w, side), w->now)) {
+	world_heirs_expect(w, side, s);
+	if (!shards_create(s, &cfg, files, w->now)) {
 		shards_destroy(s);
 		return;
 	}
 	have(w, side, s);
-	w->unruled[side] = false;
 	world_rules(w, side);
 	w->peer[side].up = !w->cfg.single;
 	w->peer[side].restarted = false;
 	world_tell_peer(w, side);
-	if (w->crash) /* nobody can go on with engines that have not ended a batch */
+}
+
+/* And they have ended a batch, before which nobody can go on with them. */
+static void begin_engines(struct world *w, int side)
+{
+	make_engines(w, side, world_crash_files(w, side));
+	if (w->crash && !w->heirs)
 		shards_tick(w->shards[side], w->now);
 }
 
@@ -414,6 +422,7 @@ struct world *world_create(const struct world_config *cfg)
 	prng_init(&w->rng, cfg->seed ^ 0x7e9047);
 	w->now = 1000 * MS;
 	w->rule = rule_of(w);
+	world_heirs_init(w);
 	world_crash_init(w);
 	for (int i = 0; i < 6; i++) {
 		struct wan_config c = i < 4 ? cfg->lan : cfg->wan;
@@ -447,7 +456,7 @@ struct world *world_create(const struct world_config *cfg)
 		if (cfg->actors.late & LATE_OPEN)
 			w->opens[i] = wan_create(&rc);
 		if (cfg->appliance[i])
-			make_engines(w, i);
+			begin_engines(w, i);
 	}
 	if (world_forger_init(w) || world_overload_init(w) || world_late_init(w)) {
 		world_destroy(w);
@@ -477,6 +486,7 @@ void world_destroy(struct world *w)
 	for (uint32_t i = 0; i < w->nqps; i++)
 		world_order_exit(&w->qp[i]);
 	world_crash_exit(w);
+	world_heirs_exit(w);
 	world_forger_exit(w);
 	world_overload_exit(w);
 	world_late_exit(w);
@@ -511,6 +521,13 @@ static void begins_blind(struct world *w, int side)
 	shards_stood_still(w->shards[side], w->now, w->now - (ns < MATCH_NS ? MATCH_NS - ns : 0));
 }
 
+void world_replace(struct world *w, int side, const int *files)
+{
+	make_engines(w, side, files);
+	begins_blind(w, side);
+	world_heirs_found(w, side, false);
+}
+
 void world_restart(struct world *w, int side)
 {
 	for (uint32_t i = 0; i < w->nqps; i++) {
@@ -530,9 +547,10 @@ void world_restart(struct world *w, int side)
 			w->qp[i].side[side].lost = true;
 	}
 	world_late_drop(w, side);
+	w->unruled[side] = false;
 	undone_cancel(); /* another engine may come to lie where this one is */
 	world_end(w, side);
-	make_engines(w, side);
+	begin_engines(w, side);
 	begins_blind(w, side);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct world_qp *q = &w->qp[i];
@@ -547,6 +565,7 @@ void world_restart(struct world *w, int side)
 			shards_fail_orphan(w->shards[side], &q->side[!side].numbered_far,
 					   q->cfg[!side].lqpn, NULL, w->now);
 	}
+	world_heirs_found(w, side, false);
 	world_crash_soon(w, side);
 	world_peer(w, !side, PEER_RESTARTED);
 }

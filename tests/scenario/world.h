@@ -260,6 +260,7 @@ struct world {
 	struct world_ctx ctx[2];
 	struct rule rule;    /* of both engines */
 	struct crash *crash; /* they are killed now and then */
+	struct heirs *heirs; /* and who follows may find what they left unreadable */
 	/* sees every frame that leaves a link: 0 lan, 1 wan, 2 lan of the other side; false drops
 	 * it */
 	bool (*filter)(struct world *w, int link, const uint8_t *data, uint32_t len);
@@ -287,6 +288,11 @@ extern uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, wo
 
 /* And how often one died when some of its engines had ended a batch and others had not. */
 extern uint64_t world_parted;
+
+/* world_heir.c: those that follow may find unreadable what was left; how often they have, and how
+ * many died as they began. */
+extern bool world_heirs;
+extern uint64_t world_unread, world_stillborn;
 
 void world_defaults(struct world_config *c);
 struct world *world_create(const struct world_config *cfg);

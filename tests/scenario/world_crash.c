@@ -178,6 +178,29 @@ static uint32_t lanes(const struct flow *flows, uint32_t n, uint8_t in)
 	return count;
 }
 
+/* Another process follows. */
+static const char *follow(struct world *w, int side)
+{
+	struct crash_side *c = &w->crash->side[side];
+	bool lost = w->heirs && !world_heirs_follow(w, side, c->fd);
+	const char *why = w->heirs ? NULL : world_adopt(w, side, c->fd);
+
+	for (unsigned int i = 0; !why && i < world_cores(w, side); i++) {
+		struct engine *e = shards_engine(w->shards[side], i);
+
+		if (w->heirs) /* others have begun before it */
+			c->in_fault[i] = e->in_fault;
+		if (!lost) /* nothing has passed meanwhile, so PSNs tell pairs as before */
+			e->stood = 0;
+	}
+	return why;
+}
+
+void world_crash_unsaid(struct world *w, int side)
+{
+	w->crash->side[side].len = 0;
+}
+
 static void adopt(struct world *w, int side)
 {
 	struct crash_side *c = &w->crash->side[side];
@@ -188,7 +211,7 @@ static void adopt(struct world *w, int side)
 	world_late_drop(w, side);
 	world_kills++;
 	world_end(w, side);
-	why = world_adopt(w, side, c->fd);
+	why = follow(w, side);
 	if (!why)
 		why = world_agree(w, side);
 	if (why) {
@@ -198,7 +221,6 @@ static void adopt(struct world *w, int side)
 	for (unsigned int i = 0; i < world_cores(w, side); i++) {
 		struct engine *e = shards_engine(w->shards[side], i);
 
-		e->stood = 0; /* nothing has passed meanwhile, so PSNs tell pairs as before */
 		world_adopted += lanes(e->flows, e->nflows, LANE_STATES);
 		/* by the adoption itself; what the worlds' own events break was broken before */
 		world_faulted += lanes(e->flows, e->nflows, LANE_FAULT) - c->in_fault[i];

@@ -53,6 +53,23 @@ void world_crash_init(struct world *w);
 /* New files for the engines of @side, NULL: they have none. */
 const int *world_crash_files(struct world *w, int side);
 void world_crash_exit(struct world *w);
+/* The process of @side dies before it has ended a batch. */
+void world_crash_unsaid(struct world *w, int side);
+
+/* New engines of @side in @files, since nobody can read what the former ones left. */
+void world_replace(struct world *w, int side, const int *files);
+
+/* world_heir.c: what the port of @side holds, which outlives a process; a place for each in @s, and
+ * what becomes of it. */
+void world_heirs_init(struct world *w);
+void world_heirs_exit(struct world *w);
+void world_heirs_hold(struct world *w, int side, const struct flow_key *k, uint32_t lqpn,
+		      const struct template *headers, bool on);
+void world_heirs_expect(struct world *w, int side, struct shards *s);
+void world_heirs_found(struct world *w, int side, bool adopted);
+/* The process of @side was killed: have another one follow, with @files or new ones. False: custody
+ * was lost. */
+bool world_heirs_follow(struct world *w, int side, const int *files);
 
 /* What carries the report @r from appliance @side. */
 struct wan *world_reports(const struct world *w, int side, const struct report *r);
