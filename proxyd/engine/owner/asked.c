@@ -8,11 +8,16 @@
 /* A busy responder answers a repeat within this time and two round trips. */
 #define REPEAT_US 200000u
 
+/** lane_lately - whether what passed at @us (0: never) may be answered yet. */
+bool lane_lately(const struct engine *e, const struct lane *l, uint32_t us)
+{
+	return us && now_us(e) - us <= 2 * l->rtt.srtt_us + REPEAT_US;
+}
+
 /** lane_asked - whether a request of the host from below una has passed lately. */
 bool lane_asked(const struct engine *e, const struct lane *l)
 {
-	return l->owner.passed_us &&
-	       now_us(e) - l->owner.passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
+	return lane_lately(e, l, l->owner.passed_us);
 }
 
 /** lane_repeats - what is answered with @psn, below una, has been asked again through the lane: who

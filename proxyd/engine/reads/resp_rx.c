@@ -60,20 +60,11 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 
 /* ---- from the WAN ---- */
 
-/* A responder answers what is asked again within this time and two round trips. */
-#define REPEAT_US 200000u
-
-/* Whether the host may have asked for something past the lane that is answered now. */
-static bool past_lately(const struct engine *e, const struct lane *l, const struct lane_reads *x)
-{
-	return x->past_us && now_us(e) - x->past_us <= 2 * l->rtt.srtt_us + REPEAT_US;
-}
-
 /* Whether no response of the lane can be on its way: all was answered and done long ago. */
 static bool quiet(const struct engine *e, const struct lane *l, const struct lane_reads *x)
 {
 	return !l->nreads && psn_is(l->una.psn, l->high) && lane_stalled(e, l) &&
-	       e->now - x->arrival > resp_overdue_ns(l) && !past_lately(e, l, x);
+	       e->now - x->arrival > resp_overdue_ns(l) && !lane_lately(e, l, x->past_us);
 }
 
 /*
@@ -93,7 +84,7 @@ static struct host_psn stray(struct engine *e, struct flow *fl, const struct fra
 	struct frame g;
 
 	COUNT(e, STRAY_RESPONSE);
-	if (f->aeth && past_lately(e, l, x) && icrc_ok(f))
+	if (f->aeth && lane_lately(e, l, x->past_us) && icrc_ok(f))
 		owner_counts(e, fl, frame_aeth_msn(f));
 	f = atomic_blank(l, f, &g, blank);
 	if (!icrc_ok(f) || (!r && unknown && (!x->guessed_ever || quiet(e, l, x)) &&
