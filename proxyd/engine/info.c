@@ -135,23 +135,15 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 	};
 	fill_reads(e, l, out);
 	fill_announce(e, fl, &out->announce);
-	if (lane_keeps(l))
-		out->custody = ledger_of(e, l, now);
-	else if (held)
-		out->transit = ledger_of(e, l, now);
+	*(lane_keeps(l) ? &out->custody : &out->transit) = ledger_of(e, l, now);
 }
 
 static void fill_meter(struct engine *e, const struct flow *fl, struct conn_info *out)
 {
-	const struct flow_meter *m = &fl->meter;
+	typeof(out->from_lan) *from = fl->side == PORT_LAN ? &out->from_lan : &out->from_wan;
 
-	if (fl->side == PORT_LAN) {
-		out->from_lan.packets = m->packets;
-		out->from_lan.bytes = m->bytes;
-	} else {
-		out->from_wan.packets = m->packets;
-		out->from_wan.bytes = m->bytes;
-	}
+	from->packets = fl->meter.packets;
+	from->bytes = fl->meter.bytes;
 	out->bypassed |= flow_let_go(e, fl) && !e->draining;
 }
 
