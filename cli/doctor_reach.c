@@ -18,11 +18,11 @@ json_int_t doctor_silent(const json_t *lanes, const char *of, const char **host,
 	size_t i;
 
 	json_array_foreach (lanes, i, o) {
-		json_int_t ms = doctor_number(o, "transit-oldest-ms");
+		json_int_t ms = doctor_number(o, "silent-ms");
 
-		/* what waits behind a missing packet has not been given to the host yet */
+		/* a host that does not answer the peer cannot be pinged from here */
 		if (ms < SILENT_MS || ms <= most || !doctor_number(o, "path-mtu") ||
-		    doctor_number(o, "una") == doctor_number(o, "epsn") ||
+		    !doctor_number(o, "transit-packets") ||
 		    (of && strcmp(doctor_text(o, "lan-ip"), of)))
 			continue;
 		most = ms;
@@ -42,7 +42,7 @@ enum doctor_verdict doctor_reach(const struct doctor_look *d, struct doctor_find
 
 	if (!o)
 		return doctor_put(f, DOCTOR_OK, "", "no host here lets requests wait for long");
-	silent = doctor_shown("lane", "transit-oldest-ms", doctor_number(o, "silent-ms"));
+	silent = doctor_shown("lane", "silent-ms", doctor_number(o, "silent-ms"));
 	snprintf(mend, sizeof(mend),
 		 "look at that host, at its routes, and at the way to it: ip route get %s", host);
 	if (json_is_true(json_object_get(o, "no-route")))

@@ -81,6 +81,7 @@ static const struct column lane_columns[] = {
 	{"transit-messages", NULL, COL_NUMBER, COL_DETAIL},
 	{"transit-packets", NULL, COL_NUMBER, COL_DETAIL},
 	{"transit-oldest-ms", NULL, COL_MS, COL_DETAIL},
+	{"silent-ms", NULL, COL_MS, COL_DETAIL},
 	{"seal", NULL, COL_TEXT, COL_DETAIL},
 	{"seal-reason", NULL, COL_TEXT, COL_DETAIL},
 	{"path-bypass", NULL, COL_TEXT, COL_DETAIL},

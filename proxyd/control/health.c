@@ -114,17 +114,6 @@ static bool conn_cut(const struct health *h, const struct conn_info *ci, uint64_
 	       (!(h->links >> ci->peer & 1) || now - h->changed_at < SILENT_NS);
 }
 
-/* How long the far host of a lane has not answered. What waits in transit behind a packet that is
- * missing has not been given to it yet. */
-static uint64_t not_answered(const struct health *h, const struct conn_info *ci,
-			     const struct lane_info *l, uint64_t now)
-{
-	uint64_t custody = conn_cut(h, ci, now) ? 0 : l->custody.oldest_ns;
-	uint64_t transit = l->una == l->epsn ? 0 : l->transit.oldest_ns;
-
-	return transit > custody ? transit : custody;
-}
-
 /* Packets that miss an appliance. An idle connection without custody is skipped: what it shows is
  * old, and its path may have been corrected. */
 static void scan_missed(struct health *h, const struct view_source *src, const struct conn_info *ci,
@@ -166,7 +155,8 @@ static void scan_conn(struct health *h, const struct view_source *src, const str
 		s->storage[ci->storage]++;
 	for (int i = 0; i < 2; i++) {
 		const struct lane_info *l = &ci->lane[i];
-		uint64_t wait = not_answered(h, ci, l, now);
+		/* while the link is down nobody here knows what a far one answers */
+		uint64_t wait = l->opener && conn_cut(h, ci, now) ? 0 : l->silent_ns;
 
 		held |= l->state == LANE_HELD;
 		/* both hosts may have disconnected: no fault yet (engine/fault/fault.c) */

@@ -102,6 +102,7 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_int(o, "msn", l->msn);
 	view_put_ledger(o, "custody", &l->custody);
 	view_put_ledger(o, "transit", &l->transit);
+	view_put_int(o, "silent-ms", l->silent_ns / 1000000);
 	view_put_seal(o, src, ci, l);
 	view_put_int(o, "reads-pending", l->reads_pending);
 	view_put_reads(o, &l->reads);

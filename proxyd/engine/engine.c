@@ -69,7 +69,7 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		fl->stranded = false;
 		fault_orphan(e, fl);
 	}
-	if (l->role == ROLE_NONE && l->waits_us && fl->side == PORT_WAN &&
+	if (l->role == ROLE_NONE && l->waits_ms && fl->side == PORT_WAN &&
 	    fault_abandoned(e, fl, f))
 		return;
 	if (e->ordered && l->state != LANE_FAULT && fl->rule >= 0 && e->rules[fl->rule].order &&
@@ -110,7 +110,7 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 		next_owner(e, fl);
 	req = flow_partner(e, fl);
 	if (!req || req->lane.role == ROLE_NONE) {
-		if (req && req->lane.waits_us)
+		if (req && req->lane.waits_ms)
 			fault_abandoned_ack(req, f);
 		if (fl->rule >= 0)
 			learn_response(e, fl, f);

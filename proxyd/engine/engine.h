@@ -408,6 +408,7 @@ enum path_miss {
  * @msn:      messages completed at @frontier
  * @lingers:  it ends, and until then its packets must go on coming here, whatever the rules say
  * @custody:  retained for the near requester; @transit: held on the way to the near responder
+ * @silent_ns: so long the responder has not answered what it has, or its appliance, as far as known
  * @reads_pending: READ and ATOMIC requests not answered yet
  * @sealed:   nothing is taken from the WAN without a seal
  * @bypassed: packets of it take another way
@@ -424,7 +425,7 @@ struct lane_info {
 	enum path_miss bypassed;
 	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent,
 		timeouts, rnr;
-	uint64_t srtt_ns;
+	uint64_t srtt_ns, silent_ns;
 	struct prefetch_info reads;
 	struct announce_info announce;
 };

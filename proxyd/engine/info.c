@@ -45,6 +45,18 @@ static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 	return age;
 }
 
+/* How long the responder has not answered what it has. Of a far one the peer tells: what the WAN
+ * has not brought yet it cannot answer, and since the peer's latest report it may have. */
+static uint64_t silent(const struct lane *l, uint64_t now)
+{
+	uint32_t told = ms_of(l->progress);
+	int32_t ms = MIN((int32_t)(told - l->waits_ms), (int32_t)(told - l->opener.had_ms));
+
+	if (l->role == ROLE_OPENER)
+		return (uint64_t)MAX(ms, 0) * NSEC_PER_MSEC;
+	return psn_is(l->una.psn, l->high) || !l->held.packets ? 0 : now - l->progress;
+}
+
 static struct ledger ledger_of(struct engine *e, const struct lane *l, uint64_t now)
 {
 	return (struct ledger){
@@ -132,6 +144,7 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.timeouts = l->count.timeouts,
 		.rnr = l->count.rnr,
 		.srtt_ns = l->rtt.srtt_us * NSEC_PER_USEC,
+		.silent_ns = silent(l, now),
 	};
 	fill_reads(e, l, out);
 	fill_announce(e, fl, &out->announce);

@@ -19,24 +19,28 @@ static uint64_t moved(uint64_t t, uint64_t since, uint64_t now_ns)
 	return now_ns - (since > t ? since - t : 0);
 }
 
+static uint32_t moved_ms(uint32_t t, uint64_t since, uint64_t now_ns)
+{
+	return ms_of(now_ns) - (uint32_t)MAX((int32_t)(ms_of(since) - t), 0);
+}
+
 void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns)
 {
 	bool quiet = now_ns > since + QUIET_NS;
-	uint32_t waited;
 
 	e->stood = now_ns;
 	/* Not noted for a successor: either value is right for one that begins in the middle. In
-	 * WATCH @waits_us is about what is no lane's any more (fault/abandoned.c). */
+	 * WATCH @waits_ms is about what is no lane's any more (fault/abandoned.c). */
 	for (uint32_t i = 0; i < e->flows_end; i++) {
 		struct lane *l = &e->flows[i].lane;
 
 		if (!e->flows[i].used || l->role == ROLE_NONE)
 			continue;
 		l->progress = moved(l->progress, since, now_ns);
-		waited = (uint32_t)(since / NSEC_PER_USEC) - l->waits_us;
-		l->waits_us =
-			(uint32_t)(now_ns / NSEC_PER_USEC) - ((int32_t)waited > 0 ? waited : 0);
+		l->waits_ms = moved_ms(l->waits_ms, since, now_ns);
 		l->near.quiet |= quiet && lane_keeps(l);
+		if (l->role == ROLE_OPENER)
+			l->opener.had_ms = moved_ms(l->opener.had_ms, since, now_ns);
 	}
 	/* what brings a peer back may wait behind the frames that are looked at first */
 	for (unsigned int i = 0; i < PEER_MAX; i++)

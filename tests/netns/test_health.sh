@@ -81,9 +81,9 @@ silent() # the far host stops in the middle: both appliances say so, and that it
 	await 30 jq_true a qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' \
 		--argjson q $((${qpn[a]})) || bad=1
 	signal silent-resp STOP
-	raised b responder-silent || bad=1
+	raised b responder-silent && raised a responder-silent || bad=1
 	signal silent-resp CONT
-	over b responder-silent || bad=1
+	over b responder-silent && over a responder-silent || bad=1
 	enough silent-req
 	transfer_end silent && [ $bad = 0 ]
 }

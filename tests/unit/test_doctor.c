@@ -516,13 +516,14 @@ static void test_reach(void **state)
 	json_t *all;
 
 	(void)state;
-	set(now, "lane", 1, "transit-oldest-ms", "1999");
+	set(now, "lane", 1, "silent-ms", "1999");
+	set(now, "lane", 1, "transit-packets", "1");
 	assert_int_equal(doctor_silent(doctor_list(now, "lane"), NULL, &host, &path_mtu), 0);
+	set(now, "lane", 1, "silent-ms", "7000");
 	set(now, "lane", 1, "transit-oldest-ms", "7000");
-	set(now, "lane", 1, "una", "5");
-	set(now, "lane", 1, "epsn", "5"); /* what waits does so for the link */
+	set(now, "lane", 1, "transit-packets", "0"); /* it is at the peer */
 	assert_int_equal(doctor_silent(doctor_list(now, "lane"), NULL, &host, &path_mtu), 0);
-	set(now, "lane", 1, "epsn", "6");
+	set(now, "lane", 1, "transit-packets", "1");
 	assert_int_equal(doctor_silent(doctor_list(now, "lane"), NULL, &host, &path_mtu), 7000);
 	assert_string_equal(host, "10.1.0.5");
 	assert_int_equal(doctor_silent(doctor_list(now, "lane"), "10.2.0.7", &host, &path_mtu), 0);

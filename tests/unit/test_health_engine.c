@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What health finds in an engine: connections known by half, packets that miss an appliance,
- * storage that announce would serve, and what an operator has bypassed.
+ * storage that announce would serve, what an operator has bypassed, and hosts that do not answer.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/core/state.h"
 #include "tests/unit/control_data.h"
+#include "tests/unit/engine_rig.h"
 #include "tests/unit/health_rig.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -187,13 +188,62 @@ static void test_bypass(void **state)
 	shards_destroy(src.shards);
 }
 
+/* So many seconds in which the peer reports the same each half second: all below @cum has come to
+ * it, and the responder has done nothing from PSN 6 on. The link is up. */
+static void reports(struct rig *r, const struct view_source *src, uint32_t cum, unsigned int s)
+{
+	struct health_source more = {0};
+
+	for (unsigned int i = 0; i < 10 * s; i++) {
+		rig_pass(r, SECOND / 10);
+		if (i % 5 == 4)
+			rig_progress(r, cum, 6, 6);
+		h.links = 1; /* there is no session to ask */
+		h.changed_at = 0;
+		health_tick(&h, src, &more, r->now);
+	}
+}
+
+/* What the WAN has not brought yet is not the far host's silence, however old it is; once the host
+ * has it, the alarm tells since when. */
+static void test_silent(void **state)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct view_source src = {.shards = shards_over(r->e), .rules = &rule, .nrules = 1};
+	const struct lane_info *l;
+	struct conn_info ci;
+
+	(void)state;
+	memset(&h, 0, sizeof(h));
+	rig_rx(r, NEAR, SEND_ONLY("000006"));
+	reports(r, &src, 6, 30);
+	ci = rig_conn(r);
+	l = &ci.lane[LANE_OUT];
+	assert_int_equal(l->silent_ns, 0);
+	only(HEALTH_COUNT);
+	/* it comes late: the host gets its time */
+	reports(r, &src, 7, 5);
+	only(HEALTH_COUNT);
+	reports(r, &src, 7, 5);
+	only(HEALTH_SILENT);
+	ci = rig_conn(r);
+	assert_in_range(l->silent_ns, 9 * SECOND, 10 * SECOND);
+	/* what it answers after the latest report nobody knows here */
+	rig_pass(r, 5 * SECOND);
+	assert_in_range(rig_conn(r).lane[LANE_OUT].silent_ns, 9 * SECOND, 10 * SECOND);
+	rig_progress(r, 7, 7, 7);
+	ci = rig_conn(r);
+	assert_int_equal(l->silent_ns, 0);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan),
-		cmocka_unit_test(test_missed_scan),
-		cmocka_unit_test(test_would_gain),
-		cmocka_unit_test(test_bypass),
+		cmocka_unit_test(test_scan),	   cmocka_unit_test(test_missed_scan),
+		cmocka_unit_test(test_would_gain), cmocka_unit_test(test_bypass),
+		cmocka_unit_test(test_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,12 +176,6 @@ static inline uint8_t lane_syndrome(const struct lane *l)
 	return l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit;
 }
 uint64_t lane_rto_ns(const struct lane *l);
-/** lane_waits - the oldest in custody begins to wait for the true ACK now. */
-static inline void lane_waits(const struct engine *e, struct lane *l)
-{
-	l->progress = e->now;
-	l->waits_us = now_us(e);
-}
 /** lane_asked_below - whether an answer @psn can be to what a host asked below @mark. It has less
  * outstanding than SPAN_MAX. What is older may be ahead for the host. */
 static inline bool lane_asked_below(struct wire_psn psn, struct wire_psn mark)

@@ -117,7 +117,8 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	*d = (struct pkt){.loc = loc, .len = (uint16_t)f->len, .span = span, .flags = flags};
 	l->messages += !!(flags & PKT_EOM);
 	e->keepers += lane_keeps(l) && !l->held.packets;
-	l->held.packets++;
+	if (!l->held.packets++)
+		l->waits_ms = ms_of(e->now);
 	l->held.bytes += f->len;
 	if (lane_keeps(l) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] += f->len;
@@ -203,7 +204,8 @@ static bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next
 					: !(l->held.bytes | l->messages | l->held.lost),
 			l->held.packets, l->held.bytes);
 	mark_una_psn(l, next);
-	lane_waits(e, l);
+	l->progress = e->now;
+	l->waits_ms = ms_of(e->now);
 	trail(e, l);
 	if (!l->held.packets)
 		pool_log_close(e->pool, &l->held.log);

@@ -125,7 +125,7 @@ void flow_forget(struct engine *e, struct flow *fl)
 /* A lane in FAULT, and one whose peer has lost what it promised, has a host to tell. */
 static bool must_tell(const struct lane *l)
 {
-	return l->state == LANE_FAULT || (l->role == ROLE_NONE && l->waits_us);
+	return l->state == LANE_FAULT || (l->role == ROLE_NONE && l->waits_ms);
 }
 
 bool flow_unwanted(const struct engine *e, const struct flow *fl)

@@ -295,6 +295,6 @@ void lane_reset(struct engine *e, struct flow *fl)
 		/* nobody keeps what its opener had promised beyond (fault/abandoned.c) */
 		l->near.acked = mark_same_host(keep.una);
 		if (keep.policy != POLICY_OFF)
-			l->waits_us = some_us(e);
+			l->waits_ms = MAX(ms_of(e->now), 1);
 	}
 }

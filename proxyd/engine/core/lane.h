@@ -266,12 +266,12 @@ struct lane_keeper {
  * struct lane_opener - OPENER: what is known of the stream at the peer (stream_tx.c, loss.c)
  * @rack_us:    latest transmission time known to have arrived
  * @reported_us: when the peer last said something of the lane
- * @room:       the peer takes packets before this PSN
- * @reached_hi: the highest that the peer has
+ * @had_ms:     since when it is known to have the oldest, whose true ACK is missing
+ * @room:       the peer takes packets before this PSN; @reached_hi: the highest that it has
  * @late_us:    so late packets were without being lost; @late_at: when; @true_losses: since then
  */
 struct lane_opener {
-	uint32_t rack_us, reported_us;
+	uint32_t rack_us, reported_us, had_ms;
 	struct wire_psn room; /* mark: core/marks.h */
 	struct wire_psn reached_hi;
 	uint32_t late_us : 24, true_losses : 8, late_at;
@@ -362,7 +362,7 @@ struct lane_fault {
  * @reads_page: struct lane_reads (reads.h), POOL_NONE before the first READ
  * @reads:      requests that wait for an answer with data, struct read_rec
  * @messages:   ends of messages among what is held
- * @progress:   time of the latest progress; @waits_us: since when the oldest waits for the true ACK
+ * @progress:   time of the latest progress; @waits_ms: since when the oldest held is that
  * @rtt:        of the WAN; ACCEPTOR: of the LAN
  * @reached:    OPENER: the peer has all below; WATCH: fault/abandoned.c
  * @gen:        generation, new whenever the lane leaves WATCH; both sides use the opener's
@@ -391,7 +391,7 @@ struct lane {
 	struct held held;
 	uint32_t messages;
 	uint64_t progress;
-	uint32_t waits_us;
+	uint32_t waits_ms;
 	struct mq_list reads;
 	uint32_t nreads;
 	struct lane_listed listed;

@@ -457,7 +457,13 @@ static inline uint32_t now_us(const struct engine *e)
 	return (uint32_t)(e->now / NSEC_PER_USEC);
 }
 
-/** some_us - the same for times of which 0 means never; never later than now. */
+/** ms_of - a time of that clock in ms modulo 2^32, for what may last longer. */
+static inline uint32_t ms_of(uint64_t ns)
+{
+	return (uint32_t)(ns / NSEC_PER_MSEC);
+}
+
+/** some_us - now_us() for times of which 0 means never; never later than now. */
 static inline uint32_t some_us(const struct engine *e)
 {
 	uint32_t us = now_us(e);

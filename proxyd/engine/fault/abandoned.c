@@ -10,14 +10,14 @@
  * oldest request, the responder's queue pair is broken by force (broken.c). The true responder's
  * own NAK says nothing to a host that has done with that PSN, and may retry for ever.
  *
- * In WATCH, while lane.waits_us: the responder has all below lane.near.acked; lane.reached: latest.
+ * In WATCH, while lane.waits_ms: the responder has all below lane.near.acked; lane.reached: latest.
  */
 #include "engine/fault/fault.h"
 
 /* So many rounds of repeating from the same place beyond it are no loss of a single packet. */
 #define ROUNDS	     3
 /* So long after the end of the lane nobody asks again from that time. */
-#define ABANDONED_US 60000000u
+#define ABANDONED_MS 60000u
 
 /* Whether @psn is the first of a round: the host goes back to it. One from below shows that where
  * the round seemed to begin was not its oldest: what came before was lost, or was overtaken. */
@@ -49,9 +49,9 @@ bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f)
 	struct flow *back = flow_partner(e, fl);
 	int32_t beyond = psn_diff(host_psn_of(f), l->near.acked.psn);
 
-	if (beyond > HOST_WINDOW || now_us(e) - l->waits_us > ABANDONED_US || !back ||
+	if (beyond > HOST_WINDOW || ms_of(e->now) - l->waits_ms > ABANDONED_MS || !back ||
 	    back->lane.role == ROLE_SOLO) {
-		l->waits_us = 0;
+		l->waits_ms = 0;
 		return false;
 	}
 	if (beyond <= 0) { /* it goes back, or the former appliance's repair was on its way */

@@ -244,8 +244,8 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	struct lane *l = &fl->lane;
 	struct wire_mark una = {.psn = {r->una}, .msn = r->una_msn, .ackable = r->una_ackable};
 	struct wire_psn cum = {r->cum};
+	bool progress, had = psn_after(l->reached, l->una.psn);
 	uint32_t lost;
-	bool progress;
 
 	if (!believed(e, fl, r))
 		return;
@@ -275,6 +275,8 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	if (l->role != ROLE_OPENER)
 		return;	      /* it was drained and closed by that */
 	l->progress = e->now; /* the peer is there; it watches over its responder itself */
+	if (!had)
+		l->opener.had_ms = ms_of(e->now);
 	if (progress)
 		arm(e, fl);
 	announce_heard(e, fl, r);

@@ -241,7 +241,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	if (q->waits || !q->sane)
 		record_request(e, fl, q);
 	if (psn_is(l->una.psn, l->epsn.psn))
-		lane_waits(e, l);
+		l->progress = e->now;
 	follow_message(l, q, eom);
 	mark_accepted(l, q->span, eom, ackable);
 	if (x)

@@ -68,6 +68,6 @@ bool lane_owes(struct engine *e, const struct lane *l)
 bool lane_stalled(const struct engine *e, const struct lane *l)
 {
 	if (l->role == ROLE_OPENER)
-		return now_us(e) - l->waits_us > STALL_NS / NSEC_PER_USEC + 2 * l->rtt.srtt_us;
+		return ms_of(e->now) - l->waits_ms > ms_of(STALL_NS) + 2 * l->rtt.srtt_us / 1000;
 	return e->now - l->progress > STALL_NS;
 }

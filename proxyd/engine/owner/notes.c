@@ -27,27 +27,22 @@ struct psn_match *match_slot(struct engine *e, const struct ip_addr *from, const
 	return &e->match[h % MATCH_SLOTS];
 }
 
-static uint32_t match_ms(uint64_t ns)
-{
-	return (uint32_t)(ns / NSEC_PER_MSEC);
-}
-
 /* Whether the note @m is fresh, of @tag, and of one flow only. */
 bool match_tells(const struct engine *e, const struct psn_match *m, uint32_t tag)
 {
 	if (e->stood && e->now - e->stood < MATCH_NS)
 		return false;
 	return m->tag == tag && m->when && e->now - m->when <= MATCH_NS &&
-	       (int32_t)(m->shared_ms - match_ms(e->now)) <= 0;
+	       (int32_t)(m->shared_ms - ms_of(e->now)) <= 0;
 }
 
 /* Flow @i makes the note @m of @tag. */
 void match_write(const struct engine *e, struct psn_match *m, uint32_t tag, uint32_t i)
 {
 	if (m->tag != tag || !m->when || e->now - m->when >= MATCH_NS)
-		m->shared_ms = match_ms(e->now);
+		m->shared_ms = ms_of(e->now);
 	else if (m->flow != i)
-		m->shared_ms = match_ms(m->when + MATCH_NS) + 1;
+		m->shared_ms = ms_of(m->when + MATCH_NS) + 1;
 	m->flow = i;
 	m->tag = tag;
 	m->when = e->now;
@@ -62,7 +57,7 @@ void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
 		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, lqpn, &tag);
 
 	match_write(e, m, tag, flow_index(e, fl));
-	if (lqpn == PSN_NONE && (int32_t)(m->shared_ms - match_ms(e->now)) > 0)
+	if (lqpn == PSN_NONE && (int32_t)(m->shared_ms - ms_of(e->now)) > 0)
 		pair_steps(e, &fl->key, MATCH_NS);
 }
 
@@ -89,7 +84,7 @@ void match_count(struct engine *e, struct flow *fl, uint32_t psn)
 /* Nothing is kept for the requester of @fl, and it has nothing to be told. */
 static bool only_watched(const struct flow *fl)
 {
-	return fl->lane.role == ROLE_NONE && !fl->lane.waits_us && !fl->stranded;
+	return fl->lane.role == ROLE_NONE && !fl->lane.waits_ms && !fl->stranded;
 }
 
 /* Whether other evidence may take @fl and its partner apart; true if it has none. */

@@ -75,7 +75,7 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 		return false;
 	}
 	if (psn_is(l->una.psn, l->epsn.psn))
-		lane_waits(e, l);
+		l->progress = e->now;
 	mark_accepted(l, span, true, false);
 	mark_held(l, l->epsn.psn);
 	x->guessed_ever = true;
