@@ -212,8 +212,8 @@ static const struct member peer_members[] = {
 static const struct member rule_members[] = {
 	{"connections", "longhaul_rule_connections", "connections that the rule wants", GAUGE, 1},
 	{"custody-bytes", "longhaul_rule_custody_bytes", "held for requesters", GAUGE, 1},
-	{"custody-oldest-ms", "longhaul_rule_custody_oldest_seconds", "age of the oldest of it",
-	 GAUGE, 1e-3},
+	{"custody-oldest-ms", "longhaul_rule_custody_oldest_seconds",
+	 "so old the oldest of it is at least", GAUGE, 1e-3},
 };
 
 static const struct member qp_members[] = {
@@ -221,7 +221,7 @@ static const struct member qp_members[] = {
 	{"in-bytes", "longhaul_connection_in_bytes", "frames from the WAN", COUNTER, 1},
 	{"custody-bytes", "longhaul_connection_custody_bytes", "held for its requesters", GAUGE, 1},
 	{"custody-oldest-ms", "longhaul_connection_custody_oldest_seconds",
-	 "age of the oldest of it", GAUGE, 1e-3},
+	 "so old the oldest of it is at least", GAUGE, 1e-3},
 	{"retransmits", "longhaul_connection_retransmits", "packets sent again", COUNTER, 1},
 };
 

@@ -27,22 +27,17 @@ const char *engine_counter_help(enum engine_counter c)
 	return c < EC_COUNT ? counter_helps[c] : "?";
 }
 
-/* Age of the oldest packet held; if it was sent again, the time since the last release. */
+/* How old the oldest packet held is at least: whatever is said or sent meanwhile, it was the oldest
+ * for so long; mostly it was sent once, and longer ago. */
 static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 {
+	uint64_t age = (ms_of(now) - l->waits_ms) * NSEC_PER_MSEC;
 	struct wire_psn psn;
-	struct pkt *d;
-	uint64_t age = 0;
+	const struct pkt *d = lane_pkt_next(e, l, l->una.psn, l->end, &psn);
 
-	if (!l->held.packets)
-		return 0;
-	d = lane_pkt_next(e, l, l->una.psn, l->end, &psn);
-	if (d && (d->flags & PKT_SENT))
-		age = (uint64_t)(uint32_t)((uint32_t)(now / NSEC_PER_USEC) - d->xmit) *
-		      NSEC_PER_USEC;
-	if (d && (d->flags & PKT_RETX || !(d->flags & PKT_SENT)) && now - l->progress > age)
-		age = now - l->progress;
-	return age;
+	if (d && d->flags & PKT_SENT)
+		age = MAX(age, ((uint32_t)(now / NSEC_PER_USEC) - d->xmit) * NSEC_PER_USEC);
+	return l->held.packets ? age : 0;
 }
 
 /* How long the responder has not answered what it has. Of a far one the peer tells: what the WAN

@@ -330,6 +330,40 @@ static void test_stops_after_delivery(void **state)
 	}
 }
 
+/* What waits behind a gap grows old, and the responder is not to blame; once it has a request it
+ * is, until it says something, as that it is not ready: the request is as old as before. */
+static void test_age_and_silence(void **state)
+{
+	struct rig *r = acceptor();
+	struct conn_info ci;
+	const struct lane_info *l = &ci.lane[LANE_IN];
+	uint64_t from;
+
+	(void)state;
+	rig_pass(r, 60000 * RIG_MS); /* idle: nobody waits */
+	from = r->now;
+	rig_rx(r, FAR, REQUEST, 6, 6);
+	rig_pass(r, 6000 * RIG_MS);
+	ci = rig_conn(r);
+	assert_in_range(l->transit.oldest_ns, 5999 * RIG_MS, r->now - from + RIG_MS);
+	assert_int_equal(l->silent_ns, 0);
+	rig_rx(r, FAR, REQUEST, 5, 5);
+	rig_pass(r, 6000 * RIG_MS);
+	ci = rig_conn(r);
+	assert_in_range(l->transit.oldest_ns, 11999 * RIG_MS, r->now - from + RIG_MS);
+	assert_in_range(l->silent_ns, 5999 * RIG_MS, 6001 * RIG_MS);
+	rig_rx(r, NEAR, NEAR_SAYS, 5, 0x2d, 5); /* RNR, 0.96 ms */
+	rig_pass(r, 100 * RIG_MS);
+	ci = rig_conn(r);
+	assert_in_range(l->transit.oldest_ns, 12099 * RIG_MS, r->now - from + RIG_MS);
+	assert_in_range(l->silent_ns, 0, 100 * RIG_MS);
+	rig_rx(r, NEAR, NEAR_SAYS, 6, 0x1f, 7);
+	ci = rig_conn(r);
+	assert_int_equal(l->transit.oldest_ns, 0);
+	assert_int_equal(l->silent_ns, 0);
+	rig_destroy(r);
+}
+
 /* What arrives out of order is kept and reported, delivered in order and once. */
 static void test_stream_in_order(void **state)
 {
@@ -680,6 +714,7 @@ int main(void)
 		cmocka_unit_test(test_loss_timer),
 		cmocka_unit_test(test_timer_budget),
 		cmocka_unit_test(test_counts_anew),
+		cmocka_unit_test(test_age_and_silence),
 		cmocka_unit_test(test_stream_in_order),
 		cmocka_unit_test(test_hush),
 		cmocka_unit_test(test_true_answers_consumed),

@@ -204,8 +204,8 @@ static void reports(struct rig *r, const struct view_source *src, uint32_t cum, 
 	}
 }
 
-/* What the WAN has not brought yet is not the far host's silence, however old it is; once the host
- * has it, the alarm tells since when. */
+/* However often the peer reports, the oldest in custody grows older. As long as the WAN has not
+ * brought it, that is not the far host's silence; once it has, the alarm tells since when. */
 static void test_silent(void **state)
 {
 	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
@@ -213,6 +213,7 @@ static void test_silent(void **state)
 	struct view_source src = {.shards = shards_over(r->e), .rules = &rule, .nrules = 1};
 	const struct lane_info *l;
 	struct conn_info ci;
+	uint64_t from = r->now;
 
 	(void)state;
 	memset(&h, 0, sizeof(h));
@@ -220,6 +221,7 @@ static void test_silent(void **state)
 	reports(r, &src, 6, 30);
 	ci = rig_conn(r);
 	l = &ci.lane[LANE_OUT];
+	assert_in_range(l->custody.oldest_ns, r->now - from - RIG_MS, r->now - from + RIG_MS);
 	assert_int_equal(l->silent_ns, 0);
 	only(HEALTH_COUNT);
 	/* it comes late: the host gets its time */
@@ -228,12 +230,14 @@ static void test_silent(void **state)
 	reports(r, &src, 7, 5);
 	only(HEALTH_SILENT);
 	ci = rig_conn(r);
+	assert_in_range(l->custody.oldest_ns, r->now - from - RIG_MS, r->now - from + RIG_MS);
 	assert_in_range(l->silent_ns, 9 * SECOND, 10 * SECOND);
 	/* what it answers after the latest report nobody knows here */
 	rig_pass(r, 5 * SECOND);
 	assert_in_range(rig_conn(r).lane[LANE_OUT].silent_ns, 9 * SECOND, 10 * SECOND);
 	rig_progress(r, 7, 7, 7);
 	ci = rig_conn(r);
+	assert_int_equal(l->custody.oldest_ns, 0);
 	assert_int_equal(l->silent_ns, 0);
 	rig_destroy(r);
 }
