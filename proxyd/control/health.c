@@ -350,7 +350,7 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 		}
 		/* peer-late reports a short break when it is over; a longer one raises peer-down */
 		p->late_ns = p->up ? h->peer_late[i] : 0;
-		if (p->up ||
+		if (p->up || s->port[STEER_WAN].down ||
 		    h->alarm[HEALTH_KINDS + i * HEALTH_PEER_KINDS + HEALTH_PEER_DOWN].raised)
 			h->peer_late[i] = 0;
 	}

@@ -236,6 +236,7 @@ struct health {
 	uint64_t past_at[HEALTH_PAST];
 	unsigned int npast, oldest;
 	double usual_loss; /* share of packets, -1: not known yet */
+	uint64_t worst_ns; /* longest lateness of the daemon since it has been bad */
 	/* for the next sample */
 	struct health_scan scan, scanned;
 	uint32_t scan_conn;

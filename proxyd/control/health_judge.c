@@ -419,11 +419,12 @@ static void judge_conns(struct health *h, const struct window *w)
 	judge_table(h, w);
 }
 
-static enum verdict lateness(const struct health_peer *p)
+/* @own_ns: for how long we did not listen */
+static enum verdict lateness(const struct health_peer *p, uint64_t own_ns)
 {
 	if (!p->up)
 		return p->name ? BETWEEN : GOOD;
-	if (p->late_ns >= (p->beats ? PEER_LATE_NS : SLOW_LATE_NS))
+	if (p->late_ns >= own_ns + (p->beats ? PEER_LATE_NS : SLOW_LATE_NS))
 		return BAD;
 	if (p->late_ns < (p->beats ? PEER_ON_TIME_NS : SLOW_ON_TIME_NS))
 		return GOOD;
@@ -505,7 +506,7 @@ static void judge_peer(struct health *h, unsigned int base, const struct health_
 	      "peer %s is of an older version that does not seal: its connections pass "
 	      "unaccelerated",
 	      name);
-	judge(h, base + HEALTH_PEER_LATE, cut || gone->raised ? FOLLOWS : lateness(p),
+	judge(h, base + HEALTH_PEER_LATE, cut || gone->raised ? FOLLOWS : lateness(p, s->late_ns),
 	      "nothing came from peer %s for %.1f s, although it sends each %s s", name,
 	      (double)p->late_ns / SECOND_NS, p->beats ? "0.05" : "0.25");
 }
@@ -616,10 +617,10 @@ static void judge_mtu(struct health *h)
 	      longest, p, where, mtu);
 }
 
-/* Whether one of several ports was down within the window: that tells what was lost with it. */
-static bool member_lost(const struct health *h)
+/* Whether alarm @i, which tells what was lost with a port, was raised within the window. */
+static bool lately(const struct health *h, unsigned int i)
 {
-	const struct health_alarm *a = &h->alarm[HEALTH_MEMBER_DOWN];
+	const struct health_alarm *a = &h->alarm[i];
 
 	return a->raised || (a->count && h->sample.now - a->since < HEALTH_PAST * SECOND_NS);
 }
@@ -642,7 +643,8 @@ static void judge_dropped(struct health *h, const struct window *w)
 		       "or a lower wan-rate",
 		       name);
 	judge(h, HEALTH_TX_DROPPED,
-	      ports_down(s) || member_lost(h) || h->alarm[HEALTH_PORT_MTU].raised ||
+	      lately(h, HEALTH_PORT_DOWN) || lately(h, HEALTH_MEMBER_DOWN) ||
+			      h->alarm[HEALTH_PORT_MTU].raised ||
 			      (side == STEER_WAN && link_narrow(h))
 		      ? FOLLOWS
 	      : much ? BAD
@@ -658,19 +660,23 @@ static void judge_dropped(struct health *h, const struct window *w)
 static void judge_host(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
+	bool late = s->late_ns >= SELF_LATE_NS || w->d.stale;
 
+	/* frames that passed by tell of it for longer than the sample that has the time */
+	if (!h->alarm[HEALTH_DAEMON_LATE].bad || s->late_ns > h->worst_ns)
+		h->worst_ns = s->late_ns;
 	judge_dropped(h, w);
 	judge(h, HEALTH_DOUBLED, bad_if(s->bad_chunks),
 	      "the kernel returned %" PRIu64
 	      " packet buffer%s that it did not have; their frames are dropped",
 	      s->bad_chunks, plural(s->bad_chunks));
 	judge(h, HEALTH_DAEMON_LATE,
-	      s->late_ns >= SELF_LATE_NS || w->d.stale ? BAD
-	      : s->late_ns < SELF_ON_TIME_NS	       ? GOOD
-						       : BETWEEN,
+	      late			     ? BAD
+	      : s->late_ns < SELF_ON_TIME_NS ? GOOD
+					     : BETWEEN,
 	      "the daemon did not look at its ports for %.0f ms; %" PRIu64
 	      " frame%s passed by it meanwhile",
-	      (double)s->late_ns / MS_NS, w->d.stale, plural(w->d.stale));
+	      (double)h->worst_ns / MS_NS, w->d.stale, plural(w->d.stale));
 	judge(h, HEALTH_RX_DROPPED, bad_if(w->d.rx_dropped),
 	      "the kernel dropped %" PRIu64 " frame%s in %.0f s before the daemon could read them",
 	      w->d.rx_dropped, plural(w->d.rx_dropped), w->seconds);

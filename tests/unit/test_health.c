@@ -344,6 +344,54 @@ static void test_cut(void **state)
 	assert_non_null(strstr(health_mend(&h, HEALTH_PORT_DOWN), "ip link set dev wan0 up"));
 }
 
+/* What was lost while a port was down is no second fault when it is up again. */
+static void test_dropped_by_port(void **state)
+{
+	(void)state;
+	strcpy(h.sample.port[STEER_WAN].name, "wan0");
+	h.sample.port[STEER_WAN].down = true;
+	h.sample.n.tx[STEER_WAN] += 1000;
+	h.sample.n.tx_dropped[STEER_WAN] += 900;
+	go_on(3, 0, 0);
+	only(HEALTH_PORT_DOWN);
+	h.sample.port[STEER_WAN].down = false;
+	go_on(3, 0, 0);
+	only(HEALTH_PORT_DOWN);
+	go_on(30, 0, 0);
+	only(HEALTH_COUNT);
+	assert_int_equal(raised[HEALTH_TX_DROPPED], 0);
+}
+
+/* A daemon that stood still heard nothing from its peer, which is not the peer's fault. */
+static void test_own_pause(void **state)
+{
+	const char *text = h.alarm[HEALTH_DAEMON_LATE].text;
+
+	(void)state;
+	h.sample.peer[0].beats = true;
+	h.sample.late_ns = 5000000000;
+	h.sample.peer[0].late_ns = 5040000000;
+	h.sample.n.stale += 70;
+	go_on(1, 0, 0);
+	only(HEALTH_DAEMON_LATE);
+	assert_non_null(strstr(text, "for 5000 ms; 70 frames passed by it"));
+	/* frames are told of for ten seconds, and so is the time */
+	h.sample.late_ns = 53000000;
+	h.sample.peer[0].late_ns = 60000000;
+	go_on(3, 0, 0);
+	only(HEALTH_DAEMON_LATE);
+	assert_non_null(strstr(text, "for 5000 ms; 70 frames passed by it"));
+	go_on(50, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.late_ns = 300000000;
+	go_on(1, 0, 0);
+	assert_non_null(strstr(text, "for 300 ms; 0 frames passed by it"));
+	/* what it was silent for beyond that is */
+	h.sample.peer[0].late_ns = 1000000000;
+	go_on(1, 0, 0);
+	assert_true(is(PEER(PEER_LATE)));
+}
+
 /* Those that are bad when one number is not 0. */
 static void test_simple(void **state)
 {
@@ -804,6 +852,8 @@ int main(void)
 		TEST(test_table),
 		TEST(test_dropped),
 		TEST(test_dropped_by_member),
+		TEST(test_dropped_by_port),
+		TEST(test_own_pause),
 		TEST(test_missed),
 		TEST(test_missed_words),
 		TEST(test_unsealed_peer),
