@@ -519,21 +519,48 @@ static bool among(const char *words, const char *word)
 	return false;
 }
 
-/* A raised alarm of @names. */
-static bool alarm_of(const struct doctor_look *d, const char *names, struct doctor_finding *f)
+/* A raised alarm of @names into @f. A warning whose cause has ended is a note only: what is wrong
+ * now must not be hidden behind it. */
+static enum doctor_verdict alarm_of(const struct doctor_look *d, const char *names,
+				    struct doctor_finding *f)
 {
+	enum doctor_verdict v = DOCTOR_OK;
+	char ended[COLUMN_TEXT + 16];
 	const json_t *a;
 	size_t i;
 
 	json_array_foreach (doctor_list(d->now, "status"), i, a) {
+		bool over = json_is_integer(json_object_get(a, "ended-ms"));
+		bool note = over && strcmp(doctor_text(a, "level"), "critical") != 0;
+
 		if (strcmp(doctor_text(a, "state"), "raised") ||
-		    !among(names, doctor_text(a, "name")))
+		    !among(names, doctor_text(a, "name")) || (note && v == DOCTOR_NOTE))
 			continue;
-		doctor_put(f, DOCTOR_WRONG, doctor_text(a, "mend"), "%s (alarm %s)",
-			   doctor_text(a, "reason"), doctor_text(a, "name"));
-		return true;
+		snprintf(ended, sizeof(ended), ", ended %s ago",
+			 doctor_shown("status", "ended-ms", doctor_number(a, "ended-ms")));
+		v = doctor_put(f, note ? DOCTOR_NOTE : DOCTOR_WRONG, doctor_text(a, "mend"),
+			       "%s (alarm %s%s)", doctor_text(a, "reason"), doctor_text(a, "name"),
+			       over ? ended : "");
+		if (v == DOCTOR_WRONG)
+			break;
 	}
-	return false;
+	return v;
+}
+
+/* What the daemon judges, else what is looked at here. */
+static enum doctor_verdict verdict_of(const struct doctor_look *d, const struct doctor_check *c,
+				      struct doctor_finding *f)
+{
+	struct doctor_finding alarm = {"", ""};
+	enum doctor_verdict v = alarm_of(d, c->alarms, &alarm), seen;
+
+	if (v != DOCTOR_WRONG) {
+		seen = c->look(d, f);
+		if (v == DOCTOR_OK || seen == DOCTOR_WRONG)
+			return seen;
+	}
+	*f = alarm;
+	return v;
 }
 
 void doctor_add(json_t *all, const char *check, enum doctor_verdict v,
@@ -556,9 +583,7 @@ json_t *doctor_walk(const struct doctor_look *look)
 
 	for (const struct doctor_check *c = doctor_checks; c->name; c++) {
 		struct doctor_finding f = {"", ""};
-		enum doctor_verdict v = bad			     ? DOCTOR_SKIPPED
-					: alarm_of(d, c->alarms, &f) ? DOCTOR_WRONG
-								     : c->look(d, &f);
+		enum doctor_verdict v = bad ? DOCTOR_SKIPPED : verdict_of(d, c, &f);
 
 		doctor_add(all, c->name, v, &f);
 		bad |= v == DOCTOR_WRONG;

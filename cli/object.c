@@ -247,6 +247,7 @@ static const struct column status_columns[] = {
 	{"state", "STATE", COL_TEXT, COL_TABLE},
 	{"peer", "PEER", COL_TEXT, COL_PRESENT},
 	{"since-ms", "SINCE", COL_MS, COL_TABLE},
+	{"ended-ms", "ENDED", COL_MS, COL_PRESENT},
 	{"raised-count", "RAISED", COL_NUMBER, COL_TABLE},
 	{"reason", "REASON", COL_TEXT, COL_PRESENT},
 	{"mend", NULL, COL_TEXT, COL_DETAIL},

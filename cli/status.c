@@ -70,16 +70,21 @@ static void print_headline(int worst, bool calm, const json_t *daemon)
 static void print_alarms(const struct object *o, const json_t *alarms, int level)
 {
 	static const char *const names[] = {"", "warning", "critical"};
-	char since[COLUMN_TEXT];
+	char since[COLUMN_TEXT], ended[COLUMN_TEXT];
 	json_t *a;
 	size_t i;
 
 	json_array_foreach (alarms, i, a) {
+		const json_t *end = json_object_get(a, "ended-ms");
+
 		if (!raised(a) || strcmp(text_of(a, "level"), names[level]))
 			continue;
 		column_text(column_find(o, "since-ms"), json_object_get(a, "since-ms"), since);
-		printf("  %s %s, for %s: %s\n      mend: %s\n", names[level], text_of(a, "name"),
-		       since, text_of(a, "reason"), text_of(a, "mend"));
+		column_text(column_find(o, "ended-ms"), end, ended);
+		printf("  %s %s, for %s%s%s%s: %s\n      mend: %s\n", names[level],
+		       text_of(a, "name"), since, json_is_integer(end) ? ", ended " : "",
+		       json_is_integer(end) ? ended : "", json_is_integer(end) ? " ago" : "",
+		       text_of(a, "reason"), text_of(a, "mend"));
 	}
 }
 

@@ -23,6 +23,11 @@ static json_t *alarm_object(const struct view_source *src, const struct health_w
 	json_object_set_new(o, "since-ms",
 			    a->since ? json_integer((json_int_t)((now_ns - a->since) / 1000000))
 				     : json_null());
+	/* it stays raised for a while, lest it comes and goes */
+	json_object_set_new(o, "ended-ms",
+			    a->raised && a->good
+				    ? json_integer((json_int_t)((now_ns - a->good_since) / 1000000))
+				    : json_null());
 	view_put_int(o, "raised-count", a->count);
 	view_put_str(o, "reason", a->raised ? a->text : NULL);
 	view_put_str(o, "mend", a->raised ? health_mend(src->health, i) : NULL);

@@ -107,7 +107,9 @@ down() # the peer's WAN port
 
 	configs && gateway_start a && gateway_start b && await 60 peers_up && ip -n $P-gb link set wan0 down || bad=1
 	says peer-down "the link is cut" port-down "wan0 is down" || bad=1
-	ip -n $P-gb link set wan0 up && await 30 carrier && neighbours b && await 60 peers_up && says ok '' ok '' || bad=1
+	ip -n $P-gb link set wan0 up && await 30 carrier && neighbours b &&
+	await 30 eval 'cli b status | grep -q "port-down, for .*, ended .* ago: wan0 is down"' &&
+	await 60 peers_up && says ok '' ok '' || bad=1
 	ends
 	[ $bad = 0 ]
 }

@@ -212,6 +212,24 @@ static void test_alarms(void **state)
 	notes(NULL, NULL);
 }
 
+/* A warning whose cause has ended hides nothing that is wrong now. */
+static void test_ended(void **state)
+{
+	(void)state;
+	add("status",
+	    "{'name': 'tx-dropped', 'level': 'warning', 'state': 'raised', 'ended-ms': 4000,"
+	    " 'reason': 'wan0 did not take them', 'mend': 'mend the queue'}");
+	notes("ports", "wan0 did not take them (alarm tx-dropped, ended 4.0s ago)");
+	set(now, "peer", 0, "state", "'down'");
+	set(now, "peer", 0, "note", "'nothing listens there'");
+	stops("peers", "nothing listens there");
+	set(now, "peer", 0, "state", "'up'");
+	add("status",
+	    "{'name': 'port-down', 'level': 'critical', 'state': 'raised', 'ended-ms': 900,"
+	    " 'reason': 'wan0 is down', 'mend': 'look at the cable'}");
+	stops("ports", "wan0 is down (alarm port-down, ended 900ms ago)");
+}
+
 struct change {
 	const char *what;
 	size_t i;
@@ -561,9 +579,9 @@ static void test_reach(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_well),  TEST(test_alarms),	 TEST(test_wrong),
-		TEST(test_notes), TEST(test_frames),	 TEST(test_unwanted),
-		TEST(test_host),  TEST(test_host_mends), TEST(test_reach),
+		TEST(test_well),       TEST(test_ended),  TEST(test_alarms),   TEST(test_wrong),
+		TEST(test_notes),      TEST(test_frames), TEST(test_unwanted), TEST(test_host),
+		TEST(test_host_mends), TEST(test_reach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
