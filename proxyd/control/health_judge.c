@@ -261,8 +261,8 @@ static void judge_loss(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
 	struct losses l = losses_of(h, w);
-	bool waits = l.much && s->wan_rate && !s->wan_auto && queue_grows(s) &&
-		     l.rate < 0.9 * (double)s->wan_rate;
+	bool fixed = s->wan_rate && !s->wan_auto;
+	bool waits = l.much && fixed && queue_grows(s) && l.rate < 0.9 * (double)s->wan_rate;
 	bool cut = link_cut(s) || link_narrow(h);
 	char set[48] = "no wan-rate is set", why[64];
 
@@ -279,14 +279,20 @@ static void judge_loss(struct health *h, const struct window *w)
 	      : !l.much || s->wan_auto || l.loss < LOSS_MUCH / 2   ? GOOD
 								   : BETWEEN,
 	      "%s at %.0f Mbit/s, and %s", why, l.rate * 8 / 1e6, set);
+	h->alarm[HEALTH_LOSS].mend[0] = '\0';
+	if (fixed)
+		advise(h, HEALTH_LOSS,
+		       "if the link carries less than wan-rate, lower it or set auto; else "
+		       "look at the link, its interfaces and optics, and at longhaul status of the "
+		       "peer");
 	judge(h, HEALTH_LOSS,
 	      cut							    ? FOLLOWS
 	      : !l.much || (l.fast && l.loss >= LOSS_MUCH / 2)		    ? GOOD
 	      : l.loss > l.usual + LOSS_ABOVE && l.loss > 3 * l.usual	    ? BAD
 	      : l.loss < l.usual + LOSS_ABOVE / 2 || l.loss < 1.5 * l.usual ? GOOD
 									    : BETWEEN,
-	      "%.2f %% of packets had to be sent again, %.2f %% is usual", l.loss * 100,
-	      l.usual * 100);
+	      "%.2f %% of packets had to be sent again, %.2f %% is usual%s%s", l.loss * 100,
+	      l.usual * 100, fixed ? "; " : "", fixed ? set : "");
 	if (!l.much || cut)
 		return;
 	/* a first value counts only if it is small: the link may be bad from the start */

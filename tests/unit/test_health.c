@@ -105,6 +105,14 @@ static void test_loss(void **state)
 	go_on(20, 10000, 700);
 	only(HEALTH_LOSS);
 	assert_non_null(strstr(health_mend(&h, HEALTH_LOSS), "longhaul status of the peer"));
+	/* what the link carries is not known: it may be less than what the operator has set */
+	assert_non_null(strstr(h.alarm[HEALTH_LOSS].text, "; wan-rate is 800 Mbit/s"));
+	assert_non_null(strstr(health_mend(&h, HEALTH_LOSS), "carries less than wan-rate"));
+	h.sample.wan_auto = true;
+	go_on(1, 10000, 700);
+	assert_null(strstr(h.alarm[HEALTH_LOSS].text, "wan-rate"));
+	assert_null(strstr(health_mend(&h, HEALTH_LOSS), "wan-rate"));
+	h.sample.wan_auto = false;
 	go_on(60, 10000, 5);
 	only(HEALTH_COUNT);
 	/* delay that grows with it says that it is the rate after all */
