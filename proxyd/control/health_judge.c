@@ -400,10 +400,8 @@ static void judge_conns(struct health *h, const struct window *w)
 	bool blocked = link_cut(s) || narrow || rule_missing(h);
 
 	judge(h, HEALTH_FAULT, bad_if(c->fault || w->d.faults),
-	      "%" PRIu64 " transfer%s could not be delivered, %" PRIu64
-	      " packet%s lost; %u connection%s in fault now",
-	      s->n.faults, plural(s->n.faults), s->n.lost_packets, plural(s->n.lost_packets),
-	      c->fault, plural(c->fault));
+	      "%" PRIu64 " transfer%s could not be delivered, %" PRIu64 " packet%s lost",
+	      s->n.faults, plural(s->n.faults), s->n.lost_packets, plural(s->n.lost_packets));
 	judge(h, HEALTH_SILENT,
 	      ports_down(s) || narrow || lan_drops(h, w) ? FOLLOWS : bad_if(c->silent),
 	      "the responders of %u connection%s have not answered for up to %.0f s, such as %s",

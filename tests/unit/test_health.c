@@ -439,6 +439,8 @@ static void test_simple(void **state)
 		go_on(simple[i].clear, 0, 0);
 		only(HEALTH_COUNT);
 	}
+	/* told for ten minutes: what is so now is not */
+	assert_null(strstr(h.alarm[HEALTH_FAULT].text, "now"));
 	h.sample.port[STEER_LAN] = (struct health_port){.name = "lan0", .down = true};
 	go_on(15, 0, 0);
 	only(HEALTH_PORT_DOWN);
