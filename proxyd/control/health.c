@@ -453,6 +453,26 @@ void health_site(const struct health *h, struct proto_site *out)
 	out->longest = len > ETH_HLEN_ ? (uint16_t)(len - ETH_HLEN_) : 0;
 }
 
+static double more_of(double most, uint64_t part, uint64_t whole)
+{
+	double share = whole ? (double)part / (double)whole : 0;
+
+	return share > most ? share : most;
+}
+
+static void sample_memory(struct health_sample *s, const struct shards *e)
+{
+	struct engine_memory m;
+
+	shards_memory(e, &s->mem);
+	s->sharded = shards_n(e) > 1;
+	for (unsigned int i = 0; i < shards_n(e); i++) {
+		engine_memory(shards_engine(e, i), &m);
+		s->custody_full = more_of(s->custody_full, m.custody_used, m.custody_cap);
+		s->transit_full = more_of(s->transit_full, m.transit_used, m.transit_cap);
+	}
+}
+
 static void sample(struct health *h, const struct view_source *src,
 		   const struct health_source *more, uint64_t now)
 {
@@ -475,7 +495,7 @@ static void sample(struct health *h, const struct view_source *src,
 		      .table_full = shards_counter(e, EC_TABLE_FULL),
 		      .unsealed = shards_counter(e, EC_UNSEALED)},
 	};
-	shards_memory(e, &h->sample.mem);
+	sample_memory(&h->sample, e);
 	sample_ports(h, src->port, now);
 	sample_peers(h, src, now);
 	h->sample.missed = missed_lately(h, now);

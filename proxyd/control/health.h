@@ -177,12 +177,15 @@ struct health_port {
  * @calm_ns:  time since a port or peer last went up or down, or a link became narrow or wide
  * @missed:   text of the latest event of packets that miss an appliance; "" when it is long ago
  * @wan_rate: bytes per second, 0: not paced; @wan_auto: the rate is found, at most @wan_rate
+ * @custody_full, @transit_full: shares of what they may hold; @sharded: of the fullest of several
+ *            cores' shares, since each pair of hosts has that of its own only
  * @ahead_off: why the daemon has turned prefetch off, NULL when it has not
  * @bypass:   what is bypassed besides single connections; NULL for nothing
  */
 struct health_sample {
 	uint64_t now, late_ns, calm_ns, wan_rate, bad_chunks;
-	bool wan_auto;
+	double custody_full, transit_full;
+	bool wan_auto, sharded;
 	const char *ahead_off, *bypass, *missed;
 	struct health_port port[STEER_SIDES];
 	struct health_numbers n;

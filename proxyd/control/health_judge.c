@@ -303,18 +303,20 @@ static void judge_loss(struct health *h, const struct window *w)
 
 static void judge_pool(struct health *h, const struct window *w)
 {
-	const struct engine_memory *m = &h->sample.mem;
-	double custody = share(m->custody_used, m->custody_cap);
-	double transit = share(m->transit_used, m->transit_cap);
-	double most = custody > transit ? custody : transit;
+	const struct health_sample *s = &h->sample;
+	double most = s->custody_full > s->transit_full ? s->custody_full : s->transit_full;
+	char room[80] = "";
 
+	/* between two samples it may have been full, and be empty again */
+	if (w->d.no_room)
+		snprintf(room, sizeof(room), "%" PRIu64 " packet%s found no room in %.0f s; ",
+			 w->d.no_room, plural(w->d.no_room), w->seconds);
 	judge(h, HEALTH_POOL,
 	      most > POOL_HIGH || w->d.no_room ? BAD
 	      : most < POOL_LOW		       ? GOOD
 					       : BETWEEN,
-	      "custody fills %.0f %% of its share of the pool, transit %.0f %%; %" PRIu64
-	      " packet%s found no room in %.0f s",
-	      custody * 100, transit * 100, w->d.no_room, plural(w->d.no_room), w->seconds);
+	      "%scustody fills %.0f %% of its share of the pool%s now, transit %.0f %%", room,
+	      s->custody_full * 100, s->sharded ? " at one core" : "", s->transit_full * 100);
 }
 
 static bool rule_missing(const struct health *h)

@@ -166,26 +166,36 @@ static void test_not_loss(void **state)
 static void test_pool(void **state)
 {
 	(void)state;
-	h.sample.mem.custody_used = 800;
+	h.sample.custody_full = 0.8;
 	go_on(5, 0, 0);
 	only(HEALTH_COUNT); /* a burst */
 	go_on(10, 0, 0);
 	only(HEALTH_POOL);
 	/* near the limit it does not come and go */
 	for (int i = 0; i < 200; i++) {
-		h.sample.mem.custody_used = i % 2 ? 690 : 710;
+		h.sample.custody_full = i % 2 ? 0.69 : 0.71;
 		go_on(1, 0, 0);
 	}
 	assert_int_equal(raised[HEALTH_POOL], 1);
 	assert_int_equal(over[HEALTH_POOL], 0);
-	h.sample.mem.custody_used = 100;
+	h.sample.custody_full = 0.1;
 	go_on(29, 0, 0);
 	only(HEALTH_POOL);
 	go_on(3, 0, 0);
 	only(HEALTH_COUNT);
-	h.sample.mem.transit_used = 900;
+	h.sample.transit_full = 0.9;
 	go_on(20, 0, 0);
 	only(HEALTH_POOL);
+	assert_string_equal(h.alarm[HEALTH_POOL].text,
+			    "custody fills 10 % of its share of the pool now, transit 90 %");
+	/* full for a moment, seen when it was over */
+	h.sample.transit_full = 0;
+	h.sample.sharded = true;
+	h.sample.n.no_room++;
+	go_on(1, 0, 0);
+	assert_string_equal(h.alarm[HEALTH_POOL].text,
+			    "1 packet found no room in 10 s; custody fills 10 % of its share of "
+			    "the pool at one core now, transit 0 %");
 }
 
 static void test_peers(void **state)
