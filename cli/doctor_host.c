@@ -164,17 +164,39 @@ static double wan_rate(const struct doctor_look *d)
 	return 0;
 }
 
+static bool peer_up(const struct host_lane *l)
+{
+	const json_t *peer = peer_of(l);
+
+	return !peer || !strcmp(doctor_text(peer, "state"), "up");
+}
+
+/* Nothing crosses the link, whatever the hosts do. */
+static bool link_down(const struct host_lane *l, struct doctor_finding *f)
+{
+	const json_t *peer = peer_of(l);
+
+	if (peer_up(l))
+		return false;
+	doctor_put(f, DOCTOR_WRONG, "longhaul status says what to do", "%s: peer %s is %s: %s",
+		   l->name, doctor_text(peer, "name"), doctor_text(peer, "state"),
+		   doctor_text(peer, "note"));
+	return true;
+}
+
 static bool link_full(const struct host_lane *l, struct doctor_finding *f)
 {
 	double pace = (double)doctor_number(peer_of(l), "pace-bps"), rate = wan_rate(l->d);
 	const char *cause = doctor_text(peer_of(l), "pace-cause");
-	bool found = *cause && strcmp(cause, "none") != 0;
+	bool found = *cause && strcmp(cause, "none") != 0, loss = !strcmp(cause, "loss");
 
 	if (!near_requester(l) || pace <= 0 || rate < 0.9 * pace)
 		return false;
 	doctor_put(f, DOCTOR_WRONG,
-		   found ? "nothing, unless it carries more: then wan-rate (longhaul.conf(5))"
-			 : "raise wan-rate if the link carries more",
+		   loss	   ? "if it carries more, it loses packets for another reason: look at its "
+			     "interfaces and optics; a wan-rate (longhaul.conf(5)) heeds no loss"
+		   : found ? "nothing, unless it carries more: then wan-rate (longhaul.conf(5))"
+			   : "raise wan-rate if the link carries more",
 		   "the link to peer %s is full: %s bit/s leave, and its pace is %s%s%s",
 		   doctor_text(l->lane, "peer"), doctor_shown("port", "tx-rate", (json_int_t)rate),
 		   doctor_shown("port", "tx-rate", (json_int_t)pace),
@@ -207,8 +229,9 @@ static bool sends_slowly(const struct host_lane *l, struct doctor_finding *f)
 	if (!held_back(l, &n, &flight) || (double)custody <= 2 * flight)
 		return false;
 	doctor_put(f, DOCTOR_WRONG,
-		   "nothing if the link is full (longhaul peer -d has its pace); else look at the "
-		   "load of this machine, and at that of the peer's",
+		   "nothing if the link is full (longhaul peer -d has its pace); else longhaul "
+		   "doctor host ADDRESS at the other appliance, for the responder may be slow; "
+		   "else look at the load of both machines",
 		   "%s: the host is faster than what leaves, %s bit/s: %s wait here, a round trip "
 		   "needs %s, and acknowledgements were withheld",
 		   l->name, doctor_shown("port", "tx-rate", (json_int_t)wan_rate(l->d)),
@@ -244,7 +267,7 @@ static bool answers_missing(const struct host_lane *l, struct doctor_finding *f)
 {
 	json_int_t ms = doctor_number(l->lane, "custody-oldest-ms");
 
-	if (!near_requester(l) || ms < MISSING_MS ||
+	if (!near_requester(l) || ms < MISSING_MS || !peer_up(l) ||
 	    (double)grown(l, "custody-oldest-ms") < 800 * l->d->seconds)
 		return false;
 	doctor_put(f, DOCTOR_WRONG,
@@ -313,6 +336,7 @@ static const struct {
 	bool rest; /* only if nothing was found before it */
 } causes[] = {
 	{"held", DOCTOR_WRONG, not_held, false},
+	{"link", DOCTOR_WRONG, link_down, false},
 	{"receives", DOCTOR_WRONG, no_receives, false},
 	{"answers", DOCTOR_WRONG, answers_missing, false},
 	{"answers", DOCTOR_WRONG, answers_late, false},

@@ -521,6 +521,32 @@ static void test_host_mends(void **state)
 	all = doctor_host(&d, "10.1.0.9");
 	assert_finding(all, "pairs", "wrong", "no queue pair of 10.1.0.9 is known");
 	json_decref(all);
+	/* a link that is full by its losses may be a bad one */
+	set(now, "port", 1, "tx-bytes", "150000000");
+	set(now, "peer", 0, "pace-cause", "'loss'");
+	all = doctor_host(&d, "10.1.0.5");
+	assert_non_null(strstr(doctor_text(finding(all, "link"), "mend"), "interfaces and optics"));
+	json_decref(all);
+}
+
+/* While the peer is down no host is to blame. */
+static void test_host_cut(void **state)
+{
+	struct doctor_look d = looks();
+	json_t *all;
+
+	(void)state;
+	set(now, "lane", 0, "custody-oldest-ms", "7300");
+	set(before, "lane", 0, "custody-oldest-ms", "6300");
+	all = doctor_host(&d, "10.1.0.5");
+	assert_finding(all, "answers", "wrong", "has acknowledged nothing for 7.3s");
+	json_decref(all);
+	set(now, "peer", 0, "state", "'down'");
+	set(now, "peer", 0, "note", "'the link is cut'");
+	all = doctor_host(&d, "10.1.0.5");
+	assert_finding(all, "link", "wrong", "peer edge-b is down: the link is cut");
+	assert_null(finding(all, "answers"));
+	json_decref(all);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -579,9 +605,9 @@ static void test_reach(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_well),       TEST(test_ended),  TEST(test_alarms),   TEST(test_wrong),
-		TEST(test_notes),      TEST(test_frames), TEST(test_unwanted), TEST(test_host),
-		TEST(test_host_mends), TEST(test_reach),
+		TEST(test_well),       TEST(test_ended),    TEST(test_alarms),	 TEST(test_wrong),
+		TEST(test_notes),      TEST(test_frames),   TEST(test_unwanted), TEST(test_host),
+		TEST(test_host_mends), TEST(test_host_cut), TEST(test_reach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
