@@ -80,6 +80,14 @@ static bool is_address(const char *key)
 	return !strcmp(key, "lan-ip") || !strcmp(key, "wan-ip") || !strcmp(key, "address");
 }
 
+/* What the names of @o are names of. */
+static const char *kind_of(const struct object *o)
+{
+	if (!strcmp(o->name, "stats"))
+		return "counter";
+	return strcmp(o->name, "status") ? o->name : "alarm";
+}
+
 static bool is_number(const char *text)
 {
 	char *end;
@@ -185,8 +193,9 @@ int filter_known(const struct object *o, const struct filter *f, const char *soc
 			if (!all)
 				return -1;
 			if (!anybody(all, names[k].member, value, list, sizeof(list))) {
-				snprintf(err, errlen, "there is no %s '%.40s'; there are: %s", key,
-					 value, *list ? list : "none");
+				snprintf(err, errlen, "there is no %s '%.40s'; there are: %s",
+					 strcmp(key, "name") ? key : kind_of(o), value,
+					 *list ? list : "none");
 				rc = -1;
 			}
 			json_decref(all);

@@ -129,7 +129,9 @@ static int status_once(const struct command *cmd, const struct options *opt, int
 	int worst, rc = 0;
 	bool calm;
 
-	if (filter_parse(cmd->object, argc, argv, &filter, err, sizeof(err))) {
+	/* a wrong name must not look like an alarm that is not raised */
+	if (filter_parse(cmd->object, argc, argv, &filter, err, sizeof(err)) ||
+	    filter_known(cmd->object, &filter, opt->socket, err, sizeof(err))) {
 		cli_error("%s", err);
 		return STATUS_UNKNOWN;
 	}

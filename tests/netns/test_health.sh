@@ -122,8 +122,9 @@ it "a filter that cannot match: a state" says 1 "state is one of" cli a qp state
 it "a filter that cannot match: a number" says 1 "is a number" cli a qp lqpn seven
 it "a filter that cannot match: an address" says 1 "address or a prefix" cli a qp lan-ip 10.77.1
 it "a filter that cannot match: no such rule" says 1 "there is no rule 'host'; there are: hosts" cli a qp rule host
-it "a filter that cannot match: no such peer" says 1 "there is no name 'edge-x'; there are: edge-b" cli a peer name edge-x
-it "a filter that cannot match: no such counter" says 1 "there is no name 'retx'" cli a stats name retx
+it "a filter that cannot match: no such peer" says 1 "there is no peer 'edge-x'; there are: edge-b" cli a peer name edge-x
+it "a filter that cannot match: no such counter" says 1 "there is no counter 'retx'" cli a stats name retx
+it "a filter that cannot match: no such alarm" says 3 "there is no alarm 'link-mut'; there are: fault" cli a status link-mut
 it "a filter by prefix" eval 'cli a -j qp lan-ip 10.77.0.0/16 | jq -e "length > 0" >/dev/null &&
 	cli a -j qp lan-ip 10.78.0.0/16 | jq -e "length == 0" >/dev/null'
 it "-w and -n: wrong values" eval 'says 1 "seconds, not" cli a -wfast qp && says 1 "number from 1" cli a -w -n 0 qp'
