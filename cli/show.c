@@ -79,15 +79,18 @@ static void count_only(void *ctx, json_t *object)
 	rates_add(ctx, object);
 }
 
-/* The first of the two looks. Errors are the second one's to tell. */
-static void look_before(const struct command *cmd, const struct options *opt, struct rates *r)
+/* The first of the two looks. */
+static int look_before(const struct command *cmd, const struct options *opt, struct rates *r,
+		       char *err, size_t errlen)
 {
-	char request[64], err[1024];
+	char request[64];
 
 	snprintf(request, sizeof(request), "%s-%s", cmd->object->name, cmd->verb);
 	rates_begin(r, clock_now());
-	if (!client_request(opt->socket, request, count_only, r, err, sizeof(err)))
-		cli_sleep(RATES_S);
+	if (client_request(opt->socket, request, count_only, r, err, errlen))
+		return -1;
+	cli_sleep(RATES_S);
+	return 0;
 }
 
 /* One query: the formatted answer, which the caller frees; NULL with @err. */
@@ -147,7 +150,8 @@ int run_show(const struct command *cmd, const struct options *opt, int argc, cha
 		return cli_error("%s", err);
 	if (wants_rates(cmd, opt, &s)) {
 		s.rates = &rates;
-		look_before(cmd, opt, &rates);
+		if (look_before(cmd, opt, &rates, err, sizeof(err)))
+			rc = cli_error("%s", err);
 	}
 	for (long n = 1; !rc; n++) {
 		text = look(cmd, opt, &s, &len, err, sizeof(err));

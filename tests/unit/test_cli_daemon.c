@@ -235,6 +235,32 @@ static void test_strange_answers(void **state)
 	json_decref(all);
 }
 
+/* A table takes two looks for its rates. A daemon that does not answer the first is not asked again: it
+ * may take ten seconds each time. */
+static void test_asked_once(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct options opt = {.socket = addr.sun_path, .mode = RENDER_TABLE};
+	int used, fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	const struct command *cmd;
+	pthread_t thread;
+	char err[256];
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/once", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	strange_answer = "";
+	assert_int_equal(pthread_create(&thread, NULL, strange, &fd), 0);
+	cmd = command_find(1, WORDS("qp"), &used, err, sizeof(err));
+	assert_int_equal(cmd->run(cmd, &opt, 0, NULL), 1);
+	pthread_join(thread, NULL);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	close(fd);
+	unlink(addr.sun_path);
+}
+
 /* A daemon with three connections, the second of which goes as soon as it has shown it. */
 static char forgetful_heard[1024];
 static void *forgetful(void *arg)
@@ -331,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_request),		cmocka_unit_test(test_no_daemon),
 		cmocka_unit_test(test_complete_values), cmocka_unit_test(test_members_known),
 		cmocka_unit_test(test_strange_answers), cmocka_unit_test(test_some_gone),
+		cmocka_unit_test(test_asked_once),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
