@@ -4,6 +4,7 @@
  * be had, the file says why. The archive has no keys: the configuration only names their files.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,24 +55,29 @@ static FILE *open_part(const char *dir, const char *name)
 	return fopen(path, "w");
 }
 
-static void put_view(const struct options *opt, const char *dir, const char *view)
+/* False if the daemon was silent: it is not asked for other views, for each would take as long. */
+static bool put_view(const struct options *opt, const char *dir, const char *view, bool speaks)
 {
-	char name[64], err[512];
-	json_t *all;
+	char name[64], err[512] = "longhauld was silent before";
+	time_t from = time(NULL);
+	json_t *all = NULL;
 	FILE *f;
 
 	snprintf(name, sizeof(name), "%s.json", view);
 	f = open_part(dir, name);
 	if (!f)
-		return;
+		return speaks;
 	snprintf(name, sizeof(name), "%s-show", view);
-	all = client_collect(opt->socket, name, err, sizeof(err));
+	if (speaks)
+		all = client_collect(opt->socket, name, err, sizeof(err));
 	if (all)
 		json_dumpf(all, f, JSON_INDENT(1));
 	else
 		fprintf(f, "%s\n", err);
+	speaks = speaks && (all || time(NULL) - from < client_patience_s);
 	json_decref(all);
 	fclose(f);
+	return speaks;
 }
 
 /* Run @argv with its output and errors going to @f; its exit status, -1 when it cannot run. */
@@ -95,13 +101,14 @@ static int run(const char *const *argv, FILE *f)
 static void put_parts(const struct options *opt, const char *dir)
 {
 	FILE *f = open_part(dir, "version.txt");
+	bool speaks = true;
 
 	if (f) {
 		fprintf(f, "longhaul %s\n", LONGHAUL_VERSION);
 		fclose(f);
 	}
 	for (const char *const *v = views; *v; v++)
-		put_view(opt, dir, *v);
+		speaks = put_view(opt, dir, *v, speaks);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		f = open_part(dir, commands[i].file);
 		if (!f)
@@ -123,8 +130,7 @@ int run_bundle(const struct command *cmd, const struct options *opt, int argc, c
 	char dir[] = "/tmp/longhaul-bundle.XXXXXX", file[128];
 	const char *name = file;
 	time_t now = time(NULL);
-	mode_t old;
-	int rc;
+	int rc, fd;
 
 	(void)cmd;
 	if (argc > 1)
@@ -132,18 +138,24 @@ int run_bundle(const struct command *cmd, const struct options *opt, int argc, c
 	strftime(file, sizeof(file), "longhaul-%Y%m%d-%H%M%S.tar.gz", localtime(&now));
 	if (argc)
 		name = argv[0];
-	if (!access(name, F_OK))
-		return cli_error("%s exists already and is left as it is; name another file", name);
-	if (!mkdtemp(dir))
-		return cli_error("cannot make %s: %m", dir);
-	put_parts(opt, dir);
 	/* only this user may read addresses and traffic of hosts */
-	old = umask(077);
-	rc = run((const char *const[]){"tar", "-C", dir, "-czf", name, ".", NULL}, stderr);
-	umask(old);
-	remove_parts(dir);
-	if (rc)
-		return cli_error("cannot write %s", name);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == EEXIST)
+		return cli_error("%s exists already and is left as it is; name another file", name);
+	if (fd < 0)
+		return cli_error("cannot write %s: %m", name);
+	close(fd);
+	rc = mkdtemp(dir) ? 0 : cli_error("cannot make %s: %m", dir);
+	if (!rc) {
+		put_parts(opt, dir);
+		if (run((const char *const[]){"tar", "-C", dir, "-czf", name, ".", NULL}, stderr))
+			rc = cli_error("cannot write %s", name);
+		remove_parts(dir);
+	}
+	if (rc) {
+		unlink(name);
+		return rc;
+	}
 	printf("%s\n", name);
 	return 0;
 }

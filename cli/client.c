@@ -10,12 +10,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PATIENCE_S 10 /* without a byte from the daemon */
+int client_patience_s = 10;
 
 static int connect_to(const char *path, char *err, size_t errlen)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct timeval patience = {.tv_sec = client_patience_s};
 	const char *mend;
 	int fd, e;
 
@@ -102,12 +102,13 @@ static FILE *begin(const char *path, json_t *req, char *err, size_t errlen)
 
 static void say_gone(const char *path, char *err, size_t errlen)
 {
-	snprintf(err, errlen,
-		 errno == EAGAIN ? "no answer from longhauld at %s within 10 s; systemctl status "
-				   "longhauld"
-				 : "longhauld at %s went away in the middle of its answer; try "
-				   "again",
-		 path);
+	if (errno == EAGAIN)
+		snprintf(err, errlen,
+			 "no answer from longhauld at %s within %d s; systemctl status longhauld",
+			 path, client_patience_s);
+	else
+		snprintf(err, errlen,
+			 "longhauld at %s went away in the middle of its answer; try again", path);
 }
 
 int client_ask(const char *path, json_t *req, client_fn fn, void *ctx, char *err, size_t errlen)

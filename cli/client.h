@@ -11,6 +11,9 @@
 
 #define CLIENT_SOCKET "/run/longhaul/longhaul.sock"
 
+/* How long a daemon may say nothing before it counts as silent; tests are less patient. */
+extern int client_patience_s;
+
 /** client_fn - called with each object of the answer; the caller keeps the reference. */
 typedef void (*client_fn)(void *ctx, json_t *object);
 

@@ -235,8 +235,39 @@ static void test_strange_answers(void **state)
 	json_decref(all);
 }
 
-/* A table takes two looks for its rates. A daemon that does not answer the first is not asked again: it
- * may take ten seconds each time. */
+/* A bug report when it is needed most: the daemon takes connections and says nothing. */
+static void test_bundle_silent(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct options opt = {.socket = addr.sun_path};
+	int used, n = 0, fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char err[256], file[64], nowhere[64];
+	const struct command *cmd;
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/silent", dir);
+	snprintf(file, sizeof(file), "%s/b.tgz", dir);
+	snprintf(nowhere, sizeof(nowhere), "%s/none/b.tgz", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 16), 0);
+	cmd = command_find(1, WORDS("bundle"), &used, err, sizeof(err));
+	client_patience_s = 1;
+	assert_int_equal(cmd->run(cmd, &opt, 1, WORDS(nowhere)), 1);
+	assert_int_equal(poll(&p, 1, 0), 0); /* told before anything is asked */
+	assert_int_equal(cmd->run(cmd, &opt, 1, WORDS(file)), 0);
+	client_patience_s = 10;
+	for (; poll(&p, 1, 0) > 0; n++)
+		close(accept(fd, NULL, NULL));
+	assert_int_equal(n, 1);
+	assert_int_equal(access(file, R_OK), 0);
+	close(fd);
+	unlink(file);
+	unlink(addr.sun_path);
+}
+
+/* A table takes two looks for its rates. A daemon that does not answer the first is not asked
+ * again: it may take ten seconds each time. */
 static void test_asked_once(void **state)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -357,7 +388,7 @@ int main(void)
 		cmocka_unit_test(test_request),		cmocka_unit_test(test_no_daemon),
 		cmocka_unit_test(test_complete_values), cmocka_unit_test(test_members_known),
 		cmocka_unit_test(test_strange_answers), cmocka_unit_test(test_some_gone),
-		cmocka_unit_test(test_asked_once),
+		cmocka_unit_test(test_asked_once),	cmocka_unit_test(test_bundle_silent),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
