@@ -12,7 +12,7 @@ static int run_help(const struct command *cmd, const struct options *opt, int ar
 {
 	(void)cmd, (void)opt, (void)argc, (void)argv;
 	command_help(stdout);
-	return 0;
+	return cli_printed();
 }
 
 static int run_complete(const struct command *cmd, const struct options *opt, int argc, char **argv)
@@ -25,7 +25,7 @@ static int run_complete(const struct command *cmd, const struct options *opt, in
 
 #define SHOW(i)                                                                                    \
 	{                                                                                          \
-		NULL, "show", "[KEY VALUE ...]", NULL, run_show, &objects[i], false                \
+		NULL, "show", "[KEY VALUE ...]", "jpdcwn", NULL, run_show, &objects[i], false      \
 	}
 static const struct command commands[] = {
 	/* commands that show an object take its name and help */
@@ -35,30 +35,31 @@ static const struct command commands[] = {
 	SHOW(3),
 	SHOW(4),
 	SHOW(5),
-	{NULL, "show", "[KEY VALUE ...]", NULL, run_status, &objects[6], false},
-	{"doctor", NULL, "[host ADDRESS]", "the first thing that is wrong; or why one host is slow",
-	 run_doctor, NULL, false},
-	{"top", NULL, "[KEY VALUE ...]", "queue pairs and their rates, live", run_top, NULL, false},
-	{"monitor", NULL, "", "events as they happen, a line of JSON each", run_monitor, NULL,
+	{NULL, "show", "[KEY VALUE ...]", "jpdwn", NULL, run_status, &objects[6], false},
+	{"doctor", NULL, "[host ADDRESS]", "jp",
+	 "the first thing that is wrong; or why one host is slow", run_doctor, NULL, false},
+	{"top", NULL, "[KEY VALUE ...]", "wn", "queue pairs and their rates, live", run_top, NULL,
 	 false},
-	{"release", NULL, "all | KEY VALUE ...", "deliver custody, then release", run_release, NULL,
+	{"monitor", NULL, "", "jn", "events as they happen, a line of JSON each", run_monitor, NULL,
 	 false},
-	{"bypass", NULL, "on|off all | rule NAME | KEY VALUE ...",
+	{"release", NULL, "all | KEY VALUE ...", "", "deliver custody, then release", run_release,
+	 NULL, false},
+	{"bypass", NULL, "on|off all | rule NAME | KEY VALUE ...", "",
 	 "pass unaccelerated, as without longhauld", run_bypass, NULL, false},
-	{"reload", NULL, "", "read the configuration again", run_reload, NULL, false},
-	{"clear", NULL, "", "restart the counters of stats from 0", run_clear, NULL, false},
-	{"capture", NULL, "FILE KEY VALUE ...", "frames of one queue pair, with what was decided",
-	 run_capture, NULL, false},
-	{"bundle", NULL, "[FILE]", "all that a bug report needs, in one archive", run_bundle, NULL,
-	 false},
-	{"plan", NULL, "--rate RATE --rtt TIME", "what a link needs, and what it will carry",
+	{"reload", NULL, "", "", "read the configuration again", run_reload, NULL, false},
+	{"clear", NULL, "", "", "restart the counters of stats from 0", run_clear, NULL, false},
+	{"capture", NULL, "FILE KEY VALUE ...", "n",
+	 "frames of one queue pair, with what was decided", run_capture, NULL, false},
+	{"bundle", NULL, "[FILE]", "", "all that a bug report needs, in one archive", run_bundle,
+	 NULL, false},
+	{"plan", NULL, "--rate RATE --rtt TIME", "jp", "what a link needs, and what it will carry",
 	 run_plan, NULL, false},
-	{"keygen", NULL, "[FILE]",
+	{"keygen", NULL, "[FILE]", "",
 	 "make a key for a pair of appliances, in FILE or on standard output", run_keygen, NULL,
 	 false},
-	{"help", NULL, "", "this text", run_help, NULL, false},
-	{"complete", NULL, "[WORD ...]", "words that may follow, for the shell", run_complete, NULL,
-	 true},
+	{"help", NULL, "", "", "this text", run_help, NULL, false},
+	{"complete", NULL, "[WORD ...]", "", "words that may follow, for the shell", run_complete,
+	 NULL, true},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -213,6 +214,11 @@ void command_complete(int argc, char **argv, FILE *f)
 	}
 	for (const struct column *col = c->object->columns; col->key; col++)
 		fprintf(f, "%s\n", col->key);
+}
+
+int cli_printed(void)
+{
+	return fflush(stdout) ? cli_error("cannot write the answer: %m") : 0;
 }
 
 int cli_error(const char *fmt, ...)

@@ -29,6 +29,7 @@ enum plan_option {
 
 /** struct options - the options, before or between the words. */
 struct options {
+	const char *given; /* their letters, in any order */
 	const char *socket;
 	enum render_mode mode;
 	double watch;	     /* seconds between two looks, 0: one look */
@@ -51,12 +52,13 @@ typedef int (*command_fn)(const struct command *cmd, const struct options *opt, 
  * @name:   first word
  * @verb:   second word, NULL when the command is one word
  * @args:   arguments, for help
+ * @takes:  letters of the options that it heeds, besides -s
  * @help:   one line
  * @object: the object to show, NULL for none
  * @hidden: not listed in help
  */
 struct command {
-	const char *name, *verb, *args, *help;
+	const char *name, *verb, *args, *takes, *help;
 	command_fn run;
 	const struct object *object;
 	bool hidden;
@@ -91,6 +93,9 @@ int run_keygen(const struct command *cmd, const struct options *opt, int argc, c
 
 /** cli_sleep - for @seconds; false when interrupted. */
 bool cli_sleep(double seconds);
+
+/** cli_printed - whether all that was printed has been written: an exit code. */
+int cli_printed(void);
 
 /** cli_error - "longhaul: ..." on stderr; always 1, an exit code. */
 int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

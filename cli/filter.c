@@ -117,6 +117,10 @@ int filter_columns(const struct object *o, const char *list, const struct column
 	char word[64];
 
 	chosen[0] = NULL;
+	if (list && !*list) {
+		snprintf(err, errlen, "-c takes members, commas between, such as lan-ip,rate");
+		return -1;
+	}
 	while (list && *list) {
 		size_t len = strcspn(list, ",");
 		const char *key;

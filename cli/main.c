@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/client.h"
 #include "cli/command.h"
@@ -78,20 +79,27 @@ static int take_option(int c, struct options *opt)
 	}
 }
 
-/* Whether an option was given that @cmd would not look at. */
-static bool strange(const struct command *cmd, const struct options *opt)
+/* An option that @cmd would not heed must not look as if it did: an exit code, or 0. */
+static int strange(const struct command *cmd, const struct options *opt)
 {
 	for (int i = 0; cmd->run != run_plan && i < PLAN_OPTIONS; i++)
 		if (opt->plan[i])
-			return true;
-	return false;
+			return cli_error("--rate, --rtt, --loss, --mtu and --outstanding belong to "
+					 "longhaul plan; leave them out");
+	for (const char *c = opt->given; *c; c++)
+		if (!strchr(cmd->takes, *c))
+			return cli_error("-%c means nothing to longhaul %s; leave it out", *c,
+					 cmd->object ? cmd->object->name : cmd->name);
+	if (cmd->object && opt->count && opt->watch <= 0)
+		return cli_error("-n counts the looks of -w; write -w, too");
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct options opt = {.socket = CLIENT_SOCKET, .mode = RENDER_TABLE};
 	const struct command *cmd;
-	char err[256];
+	char err[256], given[8] = "";
 	int c, used;
 
 	opterr = 0;
@@ -99,29 +107,31 @@ int main(int argc, char **argv)
 		switch (c) {
 		case 'h':
 			command_help(stdout);
-			return 0;
+			return cli_printed();
 		case 'V':
 			printf("longhaul %s\n", LONGHAUL_VERSION);
-			return 0;
+			return cli_printed();
 		case '?':
 			return cli_error("unknown option or missing value '%s'; see longhaul help",
 					 argv[optind - 1]);
 		default:
 			if (take_option(c, &opt))
 				return 1;
+			if (c < PLAN && c != 's' && !strchr(given, c))
+				given[strlen(given)] = (char)c;
 		}
 	}
 	argc -= optind;
 	argv += optind;
+	opt.given = given;
 	if (!argc) {
 		command_help(stdout);
-		return 0;
+		return cli_printed();
 	}
 	cmd = command_find(argc, argv, &used, err, sizeof(err));
 	if (!cmd)
 		return cli_error("%s", err);
 	if (strange(cmd, &opt))
-		return cli_error("--rate, --rtt, --loss, --mtu and --outstanding belong to "
-				 "longhaul plan; leave them out");
+		return 1;
 	return cmd->run(cmd, &opt, argc - used, argv + used);
 }

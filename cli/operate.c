@@ -117,6 +117,8 @@ int run_release(const struct command *cmd, const struct options *opt, int argc, 
 	if (!argc)
 		return cli_error("release what? write release KEY VALUE ..., as of qp show, or "
 				 "release all");
+	if (argc > 1 && !strcmp(argv[0], "all"))
+		return cli_error("release all takes no more words; leave out all, or what follows");
 	chosen = operate_choose(opt, all ? 0 : argc, argv, err, sizeof(err));
 	if (!chosen)
 		return cli_error("%s", err);

@@ -111,6 +111,14 @@ it "plan needs no daemon" eval '"$B/longhaul" -j plan --rate 10G --rtt 100ms --l
 it "plan: a wrong option: one line" one_line 1 "unknown option or missing value .--lost" "$B/longhaul" plan --lost 1
 it "plan: no value: one line" one_line 1 "missing value .--rate" "$B/longhaul" plan --rate
 it "plan: a wrong value: one line" one_line 1 "rtt .5. has no unit" "$B/longhaul" plan --rate 10G --rtt 5
+it "an option without effect: one line" eval '
+	one_line 1 "w means nothing to longhaul plan" "$B/longhaul" -w plan --rate 10G --rtt 5ms &&
+	one_line 1 "c means nothing to longhaul status" cli a -c name status &&
+	one_line 1 "j means nothing to longhaul clear" cli a -j clear && one_line 1 "write -w, too" cli a -n 2 qp'
+it "no columns, and words behind all: one line" eval 'one_line 1 "takes members" cli a -c "" qp &&
+	one_line 1 "takes no more words" cli a release all lqpn 5'
+it "a full disk: one line" eval '! "$B/longhaul" help >/dev/full 2>"$LAB/full.err" && grep -q "No space left" "$LAB/full.err" &&
+	! "$B/longhaul" -V >/dev/full 2>/dev/null'
 it "options of plan for another command: one line" one_line 1 "belong to longhaul plan" "$B/longhaul" qp --rate 10G
 if [ -x "$B/longhaul-probe" ]; then
 	# what it does with RDMA devices is shown in tests/vm
