@@ -434,6 +434,7 @@ int host_check(struct config *c, unsigned int patience_ms, struct config_errors 
 	check_pins(c, warn);
 	if (!ports)
 		return -EINVAL;
+	host_check_cores(c, warn);
 	check_bridge(c, up, warn);
 	check_mtu(c, up, warn);
 	for (unsigned int p = STEER_PORT(STEER_WAN, 0); p < STEER_PORTS; p++)

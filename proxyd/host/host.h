@@ -44,6 +44,9 @@ unsigned int host_cores_in(const struct host_room *r, char why[HOST_WHY]);
  * as this host has room for. */
 unsigned int host_cores(const struct config *c, char why[HOST_WHY]);
 
+/** host_check_cores - whether the cores that the operator wants can all be used; host_cores.c. */
+void host_check_cores(const struct config *c, struct config_errors *warn);
+
 /** host_pins - the directory for pins, which must outlive the daemon. */
 const char *host_pins(void);
 

@@ -44,14 +44,12 @@ static unsigned int processors(void)
 	return sched_getaffinity(0, sizeof(set), set) ? 0 : CPU_COUNT_S(sizeof(set), set);
 }
 
-unsigned int host_cores(const struct config *c, char why[HOST_WHY])
+/* The room for the cores of @c on this host. */
+static unsigned int room(const struct config *c, uint64_t pool_bytes, char why[HOST_WHY])
 {
 	struct host_room r = {
-		.processors = processors(), .queues = SHARDS_MAX, .pool_bytes = c->pool_bytes};
+		.processors = processors(), .queues = SHARDS_MAX, .pool_bytes = pool_bytes};
 
-	why[0] = '\0';
-	if (c->cores)
-		return c->cores;
 	for (unsigned int p = 0; p < STEER_PORTS; p++) {
 		unsigned int n = *c->ifname[p] ? afxdp_most_parts(c->ifname[p]) : SHARDS_MAX;
 
@@ -62,4 +60,22 @@ unsigned int host_cores(const struct config *c, char why[HOST_WHY])
 		r.port = c->ifname[p];
 	}
 	return host_cores_in(&r, why);
+}
+
+unsigned int host_cores(const struct config *c, char why[HOST_WHY])
+{
+	why[0] = '\0';
+	return c->cores ? c->cores : room(c, c->pool_bytes, why);
+}
+
+void host_check_cores(const struct config *c, struct config_errors *warn)
+{
+	char why[HOST_WHY];
+	unsigned int n = room(c, UINT64_MAX, why);
+
+	if (c->cores > n)
+		config_error(warn, c->file, c->line,
+			     "cores = %u, and there is room for %u, limited by %s; lower 'cores', "
+			     "or make room: ethtool -L PORT combined %u sets queues",
+			     c->cores, n, why, c->cores);
 }

@@ -138,6 +138,7 @@ it "--check-config: the running configuration is good" check "$LAB/gw-a.conf"
 it "--check-config: the sample is good" "$B/longhauld" --check-config --offline -c conf/longhaul.conf
 it "--check-config: unknown key, with file and line" one_line 1 "t.conf:4: unknown key 'colour'" \
 	check "$(config 'colour = blue')"
+it "--check-config: more cores than queues" eval 'check "$(config "cores = 4")" 2>&1 | grep -q "cores = 4, and there is room for 1, limited by the"'
 it "--check-config: missing interface" one_line 1 "t.conf:2: .*lan9" \
 	check "$(config '' | tee "$LAB/name" >/dev/null; sed -i s/lan0/lan9/ "$LAB/t.conf"; cat "$LAB/name")"
 it "--check-config: overlapping rules" one_line 1 "t.conf:.*overlap" \

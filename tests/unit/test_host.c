@@ -171,6 +171,16 @@ static void test_cores(void **state)
 	cfg.cores = 5;
 	assert_int_equal(host_cores(&cfg, why), 5);
 	assert_false(*why);
+	warn.n = 0;
+	host_check_cores(&cfg, &warn);
+	assert_true(said(&warn, "cores = 5, and there is room for 1, limited by the queues of lo",
+			 "ethtool -L PORT combined 5"));
+	warn.n = 0;
+	cfg.cores = 1;
+	host_check_cores(&cfg, &warn);
+	cfg.cores = 0;
+	host_check_cores(&cfg, &warn);
+	assert_int_equal(warn.n, 0);
 }
 
 static void test_pins(void **state)
