@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Packets come from the cache, where the kernel has just put them, and go through so much memory
- * that no cache has the place. Of several rounds the fastest counts: other work only ever adds.
+ * that no cache has the place. Time of this thread counts, not that of others on a busy machine,
+ * and of several rounds the fastest: other work only ever adds.
  */
 #include "cli/plan_cost.h"
 
@@ -21,7 +22,7 @@ static double now_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 

@@ -5,11 +5,14 @@
  */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -262,13 +265,46 @@ static void test_output(void **state)
 	json_decref(list);
 }
 
+/* As if others had the processor, six milliseconds after each two of ours. */
+static void others(int signal)
+{
+	(void)signal;
+	nanosleep(&(struct timespec){.tv_nsec = 6000000}, NULL);
+	setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 2000}, NULL);
+}
+
+static double own_time_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* A busy machine is not thought to be slow: all rounds took no less than the fastest. */
+static void test_busy(void **state)
+{
+	const double bytes = 6.0 * 15000 * 4096; /* ROUNDS, SLOTS and PACKET of plan_cost.c */
+	double copy, crc, from, spent;
+
+	(void)state;
+	signal(SIGALRM, others);
+	others(SIGALRM);
+	from = own_time_ns();
+	assert_true(plan_cost(&copy, &crc));
+	spent = own_time_ns() - from;
+	signal(SIGALRM, SIG_IGN);
+	if ((copy + crc) * bytes > spent)
+		fail_msg("%g and %g ns a byte, but %g ns were spent", copy, crc, spent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pool),	 cmocka_unit_test(test_goodput),
-		cmocka_unit_test(test_extremes), cmocka_unit_test(test_monotone),
-		cmocka_unit_test(test_cost),	 cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_output),
+		cmocka_unit_test(test_busy),	 cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_goodput),	 cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_monotone), cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_errors),	 cmocka_unit_test(test_output),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
