@@ -34,6 +34,7 @@ static const struct top_column {
 	{"custody-bytes", 8, 'c'},
 	{"custody-oldest-ms", 7, 'a'},
 	{"retransmits", 11, 'r'},
+	{"core", 4, 0},
 	{"rule", -10, 0},
 	{"note", -20, 0},
 };
@@ -146,6 +147,12 @@ static void put_cell(int line, int *x, int width, const char *text)
 	*x += w + 1;
 }
 
+/* With one core no row has one. */
+static bool shown(const char *key, json_t **row, size_t n)
+{
+	return strcmp(key, "core") != 0 || (n && json_is_integer(json_object_get(row[0], key)));
+}
+
 static void put_rows(const struct top *t, json_t **row, size_t n)
 {
 	char buf[COLUMN_TEXT];
@@ -153,16 +160,18 @@ static void put_rows(const struct top *t, json_t **row, size_t n)
 
 	attron(A_REVERSE);
 	for (size_t c = 0; c < COLUMNS; c++)
-		put_cell(2, &x, columns[c].width, column_find(t->qp, columns[c].key)->head);
+		if (shown(columns[c].key, row, n))
+			put_cell(2, &x, columns[c].width, column_find(t->qp, columns[c].key)->head);
 	attroff(A_REVERSE);
 	for (size_t i = 0; i < n && (int)i < LINES - 4; i++) {
 		x = 0;
 		for (size_t c = 0; c < COLUMNS; c++) {
 			const char *key = columns[c].key;
 
-			put_cell(3 + (int)i, &x, columns[c].width,
-				 column_text(column_find(t->qp, key), json_object_get(row[i], key),
-					     buf));
+			if (shown(key, row, n))
+				put_cell(3 + (int)i, &x, columns[c].width,
+					 column_text(column_find(t->qp, key),
+						     json_object_get(row[i], key), buf));
 		}
 	}
 }

@@ -119,14 +119,20 @@ held_by_both() # SITE
 	jq_true "$1" qp '[.[] | select(.state == "held") | .core] | unique == [0, 1]'
 }
 
+top_has_cores()
+{
+	COLUMNS=170 LINES=30 TERM=xterm script -qec "stty cols 170 rows 30; $B/longhaul -s $RUN/gw-a.sock -w0.5 -n 2 top" \
+		"$LAB/top.out" >/dev/null </dev/null && tr -d '\r' <"$LAB/top.out" | grep -q 'CORE'
+}
+
 transfers()
 {
 	local status=0
 
-	pairs_begin all && await 30 held_by_both a && await 30 held_by_both b && all_more all 30 || status=1
+	pairs_begin all && await 30 held_by_both a && await 30 held_by_both b && top_has_cores && all_more all 30 || status=1
 	pairs_end all && [ $status = 0 ]
 }
-it "eight pairs of hosts, WRITE, SEND, READ: held by both cores, intact" transfers
+it "eight pairs of hosts, WRITE, SEND, READ: held by both cores, as top shows, intact" transfers
 
 frames_of_both() # SITE: each has taken a tenth of the frames at least
 {
