@@ -94,13 +94,21 @@ static const struct {
 	{"daemon", "uptime-ms", "daemon_uptime_seconds", 1e-3},
 };
 
-/* longhaul_engine_retx_wan; of groups port-lan, xdp-wan and so on the side is a label. */
+static bool is_core(const json_t *o)
+{
+	return !strncmp(text_of(o, "group"), "core-", 5);
+}
+
+/* longhaul_engine_retx_wan; of groups port-lan, xdp-wan, core-0 and so on the part after the dash
+ * is a label, @side. */
 static double metric_name(const json_t *o, char *buf, const char **side)
 {
 	const char *group = text_of(o, "group"), *name = text_of(o, "name");
 	const char *dash = strrchr(group, '-');
 
-	*side = dash && (!strcmp(dash, "-lan") || !strcmp(dash, "-wan")) ? dash + 1 : NULL;
+	*side = NULL;
+	if (is_core(o) || (dash && (!strcmp(dash, "-lan") || !strcmp(dash, "-wan"))))
+		*side = dash + 1;
 	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
 		if (strcmp(renamed[i].group, group) || strcmp(renamed[i].name, name))
 			continue;
@@ -118,7 +126,7 @@ static double metric_name(const json_t *o, char *buf, const char **side)
 static void stats_sample(const struct out *o, const json_t *s, const char *name, const char *side,
 			 double factor)
 {
-	const char *const labels[] = {"port", side, NULL};
+	const char *const labels[] = {is_core(s) ? "core" : "port", side, NULL};
 	const json_t *total = json_object_get(s, "total");
 	const json_t *v = total ? total : json_object_get(s, "value");
 
@@ -136,8 +144,8 @@ static void put_stats(const struct out *o, const json_t *stats)
 	json_array_foreach (stats, i, s) {
 		double factor = metric_name(s, name, &side);
 
-		/* both sides are written with the first */
-		if (side && strcmp(side, "lan"))
+		/* both sides, and all cores, are written with the first */
+		if (side && strcmp(side, "lan") != 0 && strcmp(side, "0") != 0)
 			continue;
 		head(o, name, json_object_get(s, "total") ? COUNTER : GAUGE, text_of(s, "help"));
 		stats_sample(o, s, name, side, factor);

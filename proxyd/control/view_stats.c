@@ -186,8 +186,8 @@ static json_t *core_entry(const struct view_source *src, size_t i)
 	static const struct {
 		const char *name, *help;
 	} what[] = {
-		{"frames", "frames that this core has moved"},
-		{"handed", "frames that came by its queues and belong to other cores"},
+		{"frames", "frames that came by its queues, or from other cores"},
+		{"handed", "frames of its queues for other cores, which count them, too"},
 		{"dropped", "frames of these that were dropped, as the other had no room"},
 	};
 	const struct view_core *c = &src->core[i / COUNT(what)];

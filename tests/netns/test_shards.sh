@@ -125,6 +125,26 @@ top_has_cores()
 		"$LAB/top.out" >/dev/null </dev/null && tr -d '\r' <"$LAB/top.out" | grep -q 'CORE'
 }
 
+metrics_by_core() # samples of one name, with a label
+{
+	in_ns ga curl -sf http://127.0.0.1:9747/metrics >"$LAB/metrics.txt" &&
+	grep -c '^longhaul_core_frames_total{core="[01]"} [1-9]' "$LAB/metrics.txt" | grep -qx 2 &&
+	[ "$(grep -c '^# TYPE longhaul_core_frames_total' "$LAB/metrics.txt")" = 1 ]
+}
+
+metrics()
+{
+	local status=0
+
+	command -v curl >/dev/null || return 0
+	in_ns ga ip link set lo up
+	spawn metrics ga "$B/longhaul-metrics" -s "$RUN/gw-a.sock"
+	await 30 metrics_by_core || status=1
+	signal metrics TERM
+	reap metrics
+	return $status
+}
+
 transfers()
 {
 	local status=0
@@ -140,6 +160,7 @@ frames_of_both() # SITE: each has taken a tenth of the frames at least
 		length == 2 and add as $sum | all(. > $sum / 10)'
 }
 it "both cores have moved frames" eval 'frames_of_both a && frames_of_both b'
+it "metrics tell the core" metrics
 
 amid() # NAME EVENT...
 {
