@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "config/config_value.h"
+#include "wire/frame.h"
 
 static void check_twice(const struct config *c, struct config_errors *errs)
 {
@@ -21,6 +22,17 @@ static void check_twice(const struct config *c, struct config_errors *errs)
 					     c->ifname[i]);
 }
 
+/* There the appliances' datagrams would be taken for RoCEv2, here or by what is on the way. */
+static void check_port(const struct config *c, uint8_t file, unsigned int line, uint16_t port,
+		       struct config_errors *errs)
+{
+	if (port == ROCE_UDP_PORT)
+		config_error(errs, config_file(c, file), line,
+			     "port %u is that of RoCEv2 itself; write another one, such as 4797, "
+			     "at both ends",
+			     port);
+}
+
 static void check_longhaul(const struct config *c, struct config_errors *errs)
 {
 	if (!c->line)
@@ -28,6 +40,7 @@ static void check_longhaul(const struct config *c, struct config_errors *errs)
 			     "no [longhaul] section; add one that names the two interfaces, lan = "
 			     "and wan =");
 	check_twice(c, errs);
+	check_port(c, 0, c->line, c->port, errs);
 	if (c->socket[0] != '/')
 		config_error(errs, c->file, c->line,
 			     "socket '%s' is no absolute path; write such as " CONFIG_SOCKET,
@@ -47,6 +60,7 @@ static void check_peers(struct config *c, struct config_errors *errs)
 	for (unsigned int i = 0; i < c->npeers; i++) {
 		struct config_peer *a = &c->peers[i];
 
+		check_port(c, a->file, a->line, a->port, errs);
 		if (!a->port)
 			a->port = c->port;
 		if (!a->host[0] && ip_addr_eq(&a->addr, &none))

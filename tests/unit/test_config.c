@@ -93,7 +93,7 @@ static void test_everything(void **state)
 			       "vlan = none\n"
 			       "[peer edge-b]\n"
 			       "address = 2001:db8::2\n"
-			       "port = 4791\n"
+			       "port = 4799\n"
 			       "key-file = /etc/longhaul/k\n"
 			       "[peer edge-c]\n"
 			       "address = 192.0.2.3\n"
@@ -118,7 +118,7 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.log_level, LOG_WARNING);
 	assert_false(cfg.sandbox);
 	assert_int_equal(cfg.npeers, 2);
-	assert_int_equal(cfg.peers[0].port, 4791);
+	assert_int_equal(cfg.peers[0].port, 4799);
 	assert_int_equal(cfg.peers[1].port, 5000);
 	assert_int_equal(cfg.peers[0].key_line, 42);
 	assert_int_equal(cfg.nrules, 2);
