@@ -508,10 +508,11 @@ int config_load(const char *path, struct config *c, struct config_errors *errs)
 	}
 	f = fopen(path, "re");
 	if (!f) {
-		config_error(errs, path, 0,
-			     "cannot be opened: %s; name the file with -c, or copy the sample "
-			     "longhaul.conf there",
-			     strerror(errno));
+		config_error(
+			errs, path, 0, "cannot be opened: %s; %s", strerror(errno),
+			errno == EACCES
+				? "run as root, or as the user of the service"
+				: "name the file with -c, or copy the sample longhaul.conf there");
 		return -EINVAL;
 	}
 	rc = config_parse(f, path, c, errs);

@@ -40,6 +40,23 @@ static int load(const char *name)
 	return config_load(path, &cfg, &errs);
 }
 
+/* Another user's file is there, and a copy of the sample is no mend. */
+static void test_no_access(void **state)
+{
+	char path[128];
+	uid_t was = geteuid();
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/own.conf", dir);
+	write_file("own.conf", "");
+	assert_int_equal(chmod(path, 0), 0);
+	assert_int_equal(was ? 0 : seteuid(65534), 0);
+	assert_int_not_equal(load("own.conf"), 0);
+	assert_int_equal(seteuid(was), 0);
+	assert_non_null(strstr(errs.text[0], "Permission denied; run as root"));
+	unlink(path);
+}
+
 /* The first message, without the folder. */
 static const char *said(void)
 {
@@ -177,9 +194,8 @@ static void test_sample_defaults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_include),
-		cmocka_unit_test(test_sample),
+		cmocka_unit_test(test_files),		cmocka_unit_test(test_no_access),
+		cmocka_unit_test(test_include),		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_sample_defaults),
 	};
 
