@@ -189,6 +189,7 @@ int run_reload(const struct command *cmd, const struct options *opt, int argc, c
 {
 	char err[1024];
 	json_t *answer;
+	json_int_t rules;
 
 	(void)cmd, (void)argv;
 	if (argc)
@@ -196,8 +197,8 @@ int run_reload(const struct command *cmd, const struct options *opt, int argc, c
 	answer = act(opt->socket, json_pack("{s:s}", "cmd", "reload"), err, sizeof(err));
 	if (!answer)
 		return cli_error("%s", err);
-	printf("configuration read again, %lld rules\n",
-	       (long long)json_integer_value(json_object_get(answer, "rules")));
+	rules = json_integer_value(json_object_get(answer, "rules"));
+	printf("configuration read again, %lld rule%s\n", (long long)rules, rules == 1 ? "" : "s");
 	json_decref(answer);
 	return 0;
 }

@@ -122,8 +122,9 @@ static int check(const char *path, bool offline)
 	for (unsigned int i = 0; cfg && i < warn->n && i < CONFIG_ERRORS; i++)
 		fprintf(stderr, "warning: %s\n", warn->text[i]);
 	if (cfg)
-		printf("%s: %u rules, %u peers; no errors, %u warning%s\n", path, cfg->nrules,
-		       cfg->npeers, warn->n, warn->n == 1 ? "" : "s");
+		printf("%s: %u rule%s, %u peer%s; no errors, %u warning%s\n", path, cfg->nrules,
+		       cfg->nrules == 1 ? "" : "s", cfg->npeers, cfg->npeers == 1 ? "" : "s",
+		       warn->n, warn->n == 1 ? "" : "s");
 	if (cfg && !offline && daemon_restart(cfg, restart, sizeof(restart)))
 		printf("a restart: %s\n", restart);
 	free(warn);

@@ -371,8 +371,8 @@ static void say_hello(const struct daemon *d)
 						: "a port has fewer queues");
 	if (d->ncores > 1)
 		log_line(LOG_INFO, "%u cores", d->ncores);
-	log_line(LOG_INFO, "ready: %u rules, %u peers, node %s", cfg->nrules, cfg->npeers,
-		 cfg->node);
+	log_line(LOG_INFO, "ready: %u rule%s, %u peer%s, node %s", cfg->nrules,
+		 cfg->nrules == 1 ? "" : "s", cfg->npeers, cfg->npeers == 1 ? "" : "s", cfg->node);
 }
 
 struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)

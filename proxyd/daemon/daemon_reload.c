@@ -230,7 +230,8 @@ bool daemon_reload(void *ctx, char *err, size_t errlen)
 	if (ok) {
 		d->reloads++;
 		monitor_say(&d->view, "reload", "configuration read again");
-		log_line(LOG_INFO, "%s read again, %u rules", d->cfg->file, d->cfg->nrules);
+		log_line(LOG_INFO, "%s read again, %u rule%s", d->cfg->file, d->cfg->nrules,
+			 d->cfg->nrules == 1 ? "" : "s");
 	} else {
 		refused(d, errs ? errs : &none, err, errlen);
 	}
