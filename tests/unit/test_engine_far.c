@@ -232,9 +232,9 @@ static void test_timer_budget(void **state)
 #define NEAR_SAYS "11 40ffff 00000022 00%06x %02x%06x" /* PSN, syndrome, MSN */
 
 /* Requests of the far host, QP 0x22, are a stream from PSN 5 on; the near host answers them. */
-static struct rig *acceptor_from(uint32_t msn)
+static struct rig *acceptor_of(uint32_t pool_bytes, uint32_t msn)
 {
-	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+	struct engine_config cfg = {.pool_bytes = pool_bytes, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
 	struct rig *r = rig_create(&cfg, &rule);
 	struct report open = rig_open(5, msn + 5, RIG_MTU);
@@ -258,7 +258,13 @@ static struct rig *acceptor_from(uint32_t msn)
 
 static struct rig *acceptor(void)
 {
-	return acceptor_from(0);
+	return acceptor_of(8 << 20, 0);
+}
+
+/* Its pool is soon full: after each packet all that is in it is checked. */
+static struct rig *acceptor_with_little_room(void)
+{
+	return acceptor_of(1 << 20, 0);
 }
 
 static const struct report *last_report(struct rig *r)
@@ -286,7 +292,7 @@ static void test_counts_anew(void **state)
 {
 	(void)state;
 	for (uint32_t msn = 1; msn <= 2; msn++) {
-		struct rig *r = acceptor_from(0x100000);
+		struct rig *r = acceptor_of(8 << 20, 0x100000);
 		struct report disputed = rig_open(0, 0, 0);
 
 		for (uint32_t psn = 5; psn < 9; psn++) {
@@ -497,7 +503,7 @@ static void test_stream_bad_icrc(void **state)
  * for nothing else to come; when there is room and it comes again it is taken. */
 static void test_no_room_asked_again(void **state)
 {
-	struct rig *r = acceptor();
+	struct rig *r = acceptor_with_little_room();
 	uint32_t psn = 5;
 
 	(void)state;
@@ -553,7 +559,7 @@ static void test_hole_too_many_asked_again(void **state)
 /* What came behind a gap has taken all the room. It goes for what is missing, and comes again. */
 static void test_gap_gets_room(void **state)
 {
-	struct rig *r = acceptor();
+	struct rig *r = acceptor_with_little_room();
 	uint32_t psn = 6;
 
 	(void)state;
