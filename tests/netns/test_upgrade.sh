@@ -64,9 +64,9 @@ stream()
 [ -x "$B/other/longhauld" ] || die "make tests first: there is no $B/other/longhauld"
 lab_up
 lab_keep
-wan_start --delay-ms 10 --rate-mbps 800
+wan_start --delay-ms 10 --rate-mbps 200
 # a busy machine may take longer over what is owed than the 10 s that are usual
-pair_start -g "wan-rate = 760M" -g "drain-timeout = 50s"
+pair_start -g "wan-rate = 190M" -g "drain-timeout = 50s"
 same()
 {
 	in_ns ga "$B/longhauld" --check-config -c "$LAB/gw-a.conf" | grep -q "a restart: connections are handed over"

@@ -40,6 +40,7 @@ struct node {
 struct rig {
 	uint64_t now, delay, jitter;
 	unsigned int loss; /* percent */
+	unsigned int end;  /* no slot from here on has a datagram */
 	uint32_t rng;
 	struct node node[2];
 	struct datagram slot[SLOTS];
@@ -68,6 +69,7 @@ static void put(const struct node *from, const uint8_t *data, size_t len)
 		d->to = to->id;
 		d->len = len;
 		memcpy(d->data, data, len);
+		r.end = i < r.end ? r.end : i + 1;
 		return;
 	}
 	fail_msg("no slot");
@@ -112,7 +114,9 @@ static struct datagram *due(void)
 {
 	struct datagram *first = NULL;
 
-	for (unsigned int i = 0; i < SLOTS; i++)
+	while (r.end && !r.slot[r.end - 1].len)
+		r.end--;
+	for (unsigned int i = 0; i < r.end; i++)
 		if (r.slot[i].len && r.slot[i].at <= r.now && (!first || r.slot[i].at < first->at))
 			first = &r.slot[i];
 	return first;
