@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
-HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
+HOST=(--size 16K --rate-mbps 42 --depth 4 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
 DIR=([0]=$B [1]=$B/other) # of the two versions
 now=0
 
@@ -64,9 +64,9 @@ stream()
 [ -x "$B/other/longhauld" ] || die "make tests first: there is no $B/other/longhauld"
 lab_up
 lab_keep
-wan_start --delay-ms 10 --rate-mbps 200
+wan_start --delay-ms 10 --rate-mbps 40
 # a busy machine may take longer over what is owed than the 10 s that are usual
-pair_start -g "wan-rate = 190M" -g "drain-timeout = 50s"
+pair_start -g "wan-rate = 38M" -g "drain-timeout = 50s"
 same()
 {
 	in_ns ga "$B/longhauld" --check-config -c "$LAB/gw-a.conf" | grep -q "a restart: connections are handed over"
