@@ -9,8 +9,8 @@ SWITCH=1
 . tests/netns/lib.sh
 
 # shellcheck disable=SC2034 # handed over by name
-WRITES=(--op write --size 64K --depth 16 --mtu 4096 --timeout-exp 14)
-AHEAD=(--cm --op read --size 64K --depth 4 --mtu 4096 --timeout-exp 14)
+WRITES=(--op write --size 16K --rate-mbps 63 --depth 8 --mtu 4096 --timeout-exp 14)
+AHEAD=(--cm --op read --size 16K --rate-mbps 63 --depth 4 --mtu 4096 --timeout-exp 14)
 # shellcheck disable=SC2034
 READS=("${AHEAD[@]:1}")
 
@@ -99,12 +99,12 @@ long()
 # less time for what they have under way than they wait.
 restarted()
 {
-	pair_stop && wan_stop && wan_start --delay-ms 5 --rate-mbps 400 && pair_start -g "wan-rate = 380M"
+	pair_stop && wan_stop && wan_start --delay-ms 5 --rate-mbps 60 && pair_start -g "wan-rate = 57M"
 }
 
 lab_up
-wan_start --delay-ms 5 --rate-mbps 200 # the load lasts as long as the changes of way; more only takes processors
-pair_start -g "wan-rate = 190M" -r "prefetch = on"
+wan_start --delay-ms 5 --rate-mbps 60 # the load lasts as long as the changes of way; more only takes processors
+pair_start -g "wan-rate = 57M" -r "prefetch = on"
 for way in "${WAYS[@]}"; do
 	it "packets from ${way#* } miss the appliance at ${way% *} for a moment: writes" short "w${way/ /}" promised_now WRITES "$way"
 done
