@@ -140,7 +140,7 @@ all_carry()
 	local i
 
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
-		carried "spread-a$i" a --op write --count 200 && carried "spread-b$i" b --op write --count 200 || return
+		carried "spread-a$i" a --op write --count 200 --size 16K --rate-mbps 100 && carried "spread-b$i" b --op write --count 200 --size 16K --rate-mbps 100 || return
 		jq_true a port 'length == 4 and all(."rx-packets" > 20 and ."tx-packets" > 20)' && return
 	done
 	cli a port show
