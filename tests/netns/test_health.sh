@@ -58,7 +58,7 @@ rates_seen() # while a transfer runs: bits per second of the queue pair, about w
 watched()
 {
 	next_qpns
-	transfer_until rates_seen watched a --op write --mtu 4096 && intact watched
+	transfer_until rates_seen watched a --op write --mtu 4096 --rate-mbps 30 && intact watched
 }
 
 peer_gone()
@@ -76,7 +76,7 @@ silent() # the far host stops in the middle: both appliances say so, and that it
 	local bad=0
 
 	next_qpns
-	transfer_begin silent a --op write --mtu 4096 --rate-mbps 300 --seconds 600
+	transfer_begin silent a --op write --mtu 4096 --rate-mbps 30 --seconds 600
 	# before it has answered for what passed ahead of the lane, the lane is let go and nobody knows it
 	await 30 jq_true a qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' \
 		--argjson q $((${qpn[a]})) || bad=1
@@ -130,7 +130,7 @@ it "a filter by prefix" eval 'cli a -j qp lan-ip 10.77.0.0/16 | jq -e "length > 
 it "-w and -n: wrong values" eval 'says 1 "seconds, not" cli a -wfast qp && says 1 "number from 1" cli a -w -n 0 qp'
 pair_stop
 wan_stop
-wan_start --delay-ms 5 --rate-mbps 100
-pair_start -g "wan-rate = 1G"
+wan_start --delay-ms 5 --rate-mbps 50
+pair_start -g "wan-rate = 500M"
 it "wan-rate above what the link carries" overrun
 exit $((tests_failed > 0))
