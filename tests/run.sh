@@ -184,7 +184,7 @@ fuzz()
 }
 
 # All scripts tests/netns/test_*.sh, those that take long first; or the one named
-LONG=(path survive stop pair ports upgrade health readme operate prefetch other fence)
+LONG=(shards path members verdict survive stop pair routed ports upgrade health readme operate overload prefetch other fence)
 netns() # [NAME]
 {
 	local t tests=("tests/netns/${1:-}.sh")
