@@ -75,6 +75,8 @@ enum forge_kind {
 #define OVERLOAD_STALE 4u /* an earlier frame arrives in the place of another */
 #define OVERLOAD_FULL  8u /* but only after a burst: worlds older than this finding lack it */
 
+#define QUEUES_MAX 4u
+
 /* What appliance @side reads late: reports, or frames from the WAN; LATE_OPEN: of the reports only
  * OPENs, which others overtake. */
 #define LATE_REPORTS(side) (1u << (side))
@@ -88,6 +90,8 @@ enum forge_kind {
  * @overload:      OVERLOAD_*; @overload_every: one time of overload begins in so many frames;
  * @overload_us: how long it lasts
  * @late: bits of LATE_*; @late_us: by so much at most
+ * @queues: each port of an appliance has so many receive queues (world_queues.c), at most
+ * QUEUES_MAX; 0: one, read at once. @queue_us: read so much later at most
  * @lag:           hosts (bits) whose source MAC changes from frame to frame
  * @order:         check that hosts' messages keep their causes (world_order.c): 1 where the rules
  * have order = hosts, 2 where they have not, 3 where they have and appliances know nothing of it
@@ -99,6 +103,7 @@ struct actors_config {
 	uint32_t forge, forge_at, forge_every, forge_max;
 	uint32_t overload, overload_every, overload_us;
 	uint32_t late, late_us;
+	uint32_t queues, queue_us;
 	uint32_t lag;
 	uint32_t order, share;
 	uint64_t cross_bps;
@@ -256,6 +261,21 @@ void world_late_run(struct world *w);
 uint64_t world_late_next(const struct world *w);
 /** world_late_drop - the process of appliance @side is another one, and what waited is lost. */
 void world_late_drop(struct world *w, int side);
+
+/* ---- receive queues ---- */
+
+struct queues;
+
+int world_queues_init(struct world *w);
+void world_queues_exit(struct world *w);
+/** world_queues_put - a frame for appliance @side goes into a queue. False: there are none. */
+bool world_queues_put(struct world *w, int side, enum engine_port port, const uint8_t *data,
+		      uint32_t len);
+/** world_queues_run - what is to be read is read. */
+void world_queues_run(struct world *w);
+uint64_t world_queues_next(const struct world *w);
+/** world_queues_drop - the process of appliance @side has ended, and its rings with it. */
+void world_queues_drop(struct world *w, int side);
 
 /* ---- order and shares ---- */
 

@@ -141,6 +141,9 @@ void plan_paths(struct plan *p);
 /** plan_late - the same world, whose appliances read reports late, or frames. */
 void plan_late(struct plan *p);
 
+/** plan_queues - the same world, whose ports have several receive queues. */
+void plan_queues(struct plan *p);
+
 /** plan_cores - the same world, whose appliances have several engines. */
 void plan_cores(struct plan *p);
 

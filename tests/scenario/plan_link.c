@@ -2,8 +2,8 @@
 /*
  * Links as the field has them, for random worlds: with a short queue, others who send, a rate that
  * the operator does not know or has told wrong, and lanes whose span fills. Loss in bursts, of long
- * packets more than of short ones, that varies. And appliances that read late what comes, or have
- * several engines.
+ * packets more than of short ones, that varies. And appliances that read late what comes, have
+ * several receive queues, or several engines.
  */
 #include "tests/scenario/plan.h"
 
@@ -58,6 +58,16 @@ void plan_late(struct plan *p)
 	if (prng_hit(&r, 0.3))
 		p->actors.late |= LATE_OPEN;
 	p->actors.late_us = 1 + prng_below(&r, prng_hit(&r, 0.75) ? 200 : 5000);
+}
+
+/* As a process reads that has much to do elsewhere, or as a card moderates its interrupts. */
+void plan_queues(struct plan *p)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x90e0e5));
+	p->actors.queues = 2 + prng_below(&r, QUEUES_MAX - 1);
+	p->actors.queue_us = 1 + prng_below(&r, prng_hit(&r, 0.75) ? 300 : 5000);
 }
 
 /* Hosts are several then, which this world takes for one where it looks at what one knows of

@@ -122,8 +122,10 @@ static void calmer_actors(struct shrink *s, bool *any)
 
 	WITHOUT(s, *any, actors.lag);
 	WITHOUT(s, *any, actors.late);
+	WITHOUT(s, *any, actors.queues);
 	fewer_bits(s, any, offsetof(struct plan, actors.late), 0);
 	HALF(s, *any, actors.late_us, 1);
+	HALF(s, *any, actors.queue_us, 1);
 	WITHOUT(s, *any, actors.order);
 	WITHOUT(s, *any, actors.share);
 	WITHOUT(s, *any, actors.overload);

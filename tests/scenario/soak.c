@@ -3,8 +3,8 @@
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
  *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--announce]
- *	     [--attack | --calm] [--paths] [--late] [--cores] [--heirs] [--verbose] [--no-shrink]
- *	     [--first]
+ *	     [--attack | --calm] [--paths] [--late] [--queues] [--cores] [--heirs] [--verbose]
+ *	     [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
@@ -17,13 +17,14 @@
  *
  * --announce: of storage initiators and targets, with announce = auto. --paths: in which packets
  * take another way past one appliance or both (INC_PATH). --late: whose appliances read reports
- * late, or frames (world_late.c). --cores: whose appliances have several engines. --attack: with
- * attackers, and network cards of all kinds (actors.h). Without it three worlds in four have them,
- * except with --prefetch, --announce, --crash and --calm. --crash N: engines are killed at one of N
- * calls or so, at any instruction (world_crash.c); --heirs: who follows may find unreadable what was
- * left (world_heir.c). --smaller: of a script whose world is wrong,
- * print a smaller one. --first: the first violation ends it. A violation prints the world's seed,
- * then a script of a smaller world with the same violation.
+ * late, or frames (world_late.c). --queues: whose ports have several receive queues
+ * (world_queues.c). --cores: whose appliances have several engines. --attack: with attackers, and
+ * network cards of all kinds (actors.h). Without it three worlds in four have them, except with
+ * --prefetch, --announce, --crash and --calm. --crash N: engines are killed at one of N calls or
+ * so, at any instruction (world_crash.c); --heirs: who follows may find unreadable what was left
+ * (world_heir.c). --smaller: of a script whose world is wrong, print a smaller one. --first: the
+ * first violation ends it. A violation prints the world's seed, then a script of a smaller world
+ * with the same violation.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -50,8 +51,8 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool prefetch, announce, attack, calm, paths, late, cores, smaller, verbose, shrink, first,
-		trace;
+	bool prefetch, announce, attack, calm, paths, late, queues, cores, smaller, verbose, shrink,
+		first, trace;
 	const char *script;
 	double start;
 };
@@ -204,6 +205,8 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 		plan_paths(p);
 	if (o->late)
 		plan_late(p);
+	if (o->queues)
+		plan_queues(p);
 	if (o->cores)
 		plan_cores(p);
 }
@@ -339,13 +342,17 @@ static struct sum run_script(const struct options *o)
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},	{"seed", 1, NULL, 'S'},
-		{"runs", 1, NULL, 'r'},	   {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
-		{"first", 0, NULL, '1'},   {"trace", 0, NULL, 't'},	{"attack", 0, NULL, 'A'},
-		{"smaller", 0, NULL, 'm'}, {"crash", 1, NULL, 'c'},	{"announce", 0, NULL, 'N'},
-		{"calm", 0, NULL, 'C'},	   {"paths", 0, NULL, 'P'},	{"late", 0, NULL, 'L'},
-		{"cores", 0, NULL, 'M'},   {"heirs", 0, NULL, 'H'},	{0}};
+		{"seconds", 1, NULL, 's'},  {"packets", 1, NULL, 'p'},
+		{"seed", 1, NULL, 'S'},	    {"runs", 1, NULL, 'r'},
+		{"jobs", 1, NULL, 'j'},	    {"prefetch", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'},  {"no-shrink", 0, NULL, 'n'},
+		{"script", 1, NULL, 'f'},   {"first", 0, NULL, '1'},
+		{"trace", 0, NULL, 't'},    {"attack", 0, NULL, 'A'},
+		{"smaller", 0, NULL, 'm'},  {"crash", 1, NULL, 'c'},
+		{"announce", 0, NULL, 'N'}, {"calm", 0, NULL, 'C'},
+		{"paths", 0, NULL, 'P'},    {"late", 0, NULL, 'L'},
+		{"cores", 0, NULL, 'M'},    {"queues", 0, NULL, 'Q'},
+		{"heirs", 0, NULL, 'H'},    {0}};
 	struct options o = {.seed = 1, .shrink = true, .start = now_s(CLOCK_MONOTONIC)};
 	struct sum s = {0};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -403,6 +410,9 @@ int main(int argc, char **argv)
 			break;
 		case 'H':
 			world_heirs = true;
+			break;
+		case 'Q':
+			o.queues = true;
 			break;
 		case 'v':
 			o.verbose = true;

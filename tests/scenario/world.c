@@ -458,7 +458,8 @@ struct world *world_create(const struct world_config *cfg)
 		if (cfg->appliance[i])
 			begin_engines(w, i);
 	}
-	if (world_forger_init(w) || world_overload_init(w) || world_late_init(w)) {
+	if (world_forger_init(w) || world_overload_init(w) || world_late_init(w) ||
+	    world_queues_init(w)) {
 		world_destroy(w);
 		return NULL;
 	}
@@ -490,6 +491,7 @@ void world_destroy(struct world *w)
 	world_forger_exit(w);
 	world_overload_exit(w);
 	world_late_exit(w);
+	world_queues_exit(w);
 	for (int i = 0; i < 2; i++)
 		versions_clock_exit(&w->changes[i]);
 	free(w);
@@ -547,6 +549,7 @@ void world_restart(struct world *w, int side)
 			w->qp[i].side[side].lost = true;
 	}
 	world_late_drop(w, side);
+	world_queues_drop(w, side);
 	w->unruled[side] = false;
 	undone_cancel(); /* another engine may come to lie where this one is */
 	world_end(w, side);

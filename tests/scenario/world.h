@@ -236,6 +236,7 @@ struct world {
 	struct forger *forger;
 	struct overload *overload;
 	struct late *late;
+	struct queues *queues;
 	struct ask ask[2]; /* as the daemon has; with @late */
 	/* how often something was read late, a frame waited for an OPEN, and one came */
 	uint64_t late_reads, late_waits, late_found;

@@ -209,6 +209,7 @@ static void adopt(struct world *w, int side)
 	undone_cancel(); /* of any engine */
 	leave(w, side, true);
 	world_late_drop(w, side);
+	world_queues_drop(w, side);
 	world_kills++;
 	world_end(w, side);
 	why = follow(w, side);

@@ -65,6 +65,13 @@ static void to_socket(struct world *w, int from, const struct report *r)
 	wan_send(to, w->now - wan_config(to)->delay_ns, sizeof(*r));
 }
 
+static void to_port(struct world *w, int side, enum engine_port port, const uint8_t *data,
+		    uint32_t len)
+{
+	if (!world_queues_put(w, side, port, data, len))
+		world_late_rx(w, side, port, data, len);
+}
+
 static void deliver_link(struct world *of, int i)
 {
 	struct world *w = of;
@@ -99,12 +106,12 @@ static void deliver_link(struct world *of, int i)
 			continue;
 		if (i >= 4) { /* from side's WAN port to the other appliance */
 			if (w->engine[!side])
-				world_late_rx(w, !side, PORT_WAN, data, len);
+				to_port(w, !side, PORT_WAN, data, len);
 			else
 				world_link_send(w, WORLD_LAN_OUT(!side), data, len);
 		} else if (i < 2) {
 			if (w->engine[side])
-				world_late_rx(w, side, PORT_LAN, data, len);
+				to_port(w, side, PORT_LAN, data, len);
 			else
 				world_link_send(w, WORLD_WAN(side), data, len);
 		} else {
@@ -223,6 +230,7 @@ static uint64_t next_event(struct world *w)
 	if (w->overload)
 		t = min64(t, world_overload_next(w));
 	t = min64(t, world_late_next(w));
+	t = min64(t, world_queues_next(w));
 	t = min64(t, world_still_next(w));
 	t = min64(t, world_reuser_next(w));
 	t = min64(t, world_cross_next(w));
@@ -254,6 +262,7 @@ static void step(struct world *w)
 	world_still_run(w);
 	for (int i = 0; i < 6; i++)
 		deliver_link(w, i);
+	world_queues_run(w);
 	for (int i = 0; i < 2; i++) {
 		deliver_reports(w, i, LATE_READS_REPORTS);
 		deliver_reports(w, i, LATE_READS_OPENS);
