@@ -214,7 +214,7 @@ static void single_response(struct engine *e, struct flow *fl, const struct fram
 	if (lane_asked_below(wire_psn_of(f), fl->lane.start))
 		near_old_response(e, fl, f);
 	else if (far_response(e, fl, f, from))
-		near_resp_repeated(e, fl, psn_same_host(wire_psn_of(f)));
+		resp_repeated(e, fl, psn_same_host(wire_psn_of(f)));
 }
 
 static void single_timer(struct engine *e, struct flow *fl, unsigned int which)

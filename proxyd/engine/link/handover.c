@@ -12,9 +12,11 @@
  *
  * A cumulative ACK at or above the handover PSN would also acknowledge what came before it and is
  * not in custody, hence @start_acked: the frontier stays at the handover PSN until the responder
- * has truly acknowledged all before it. If what came before it turns out to be lost (a sequence NAK
- * below the handover PSN passes), the lane closes and opens again at the PSN that the requester now
- * goes back to: so a lossy WAN is repaired from the first NAK on.
+ * has truly acknowledged all before it. The answer to a READ or ATOMIC from before may pass us
+ * later than the peer's report that it is done. An ACK of what follows would have the host take it
+ * for lost, so none goes out before the answer (@reasked_psn). If what came before turns out to be
+ * lost (a sequence NAK below the handover PSN passes), the lane closes and opens again at the PSN
+ * that the requester now goes back to: so a lossy WAN is repaired from the first NAK on.
  *
  * Where the peer has offered to agree (flow_offered()) the lane is held at once, and OPEN only
  * tells it so: what is accepted is acknowledged before the peer has said ACCEPT. If it refuses
@@ -140,6 +142,20 @@ static void opener_begin(struct engine *e, struct flow *fl)
 	mark_room(l, psn_add(l->una.psn, first_room(e, fl)));
 }
 
+/* Answers to what passed before @f are awaited. If @f is a READ, its own comes after them. */
+static void keeper_begin(struct engine *e, struct lane *l, const struct frame *f)
+{
+	const struct lane_watch *w = &l->watch;
+
+	l->keeper = (struct lane_keeper){.guard.psn = WIRE_NONE, .reasked_psn = HOST_NONE};
+	l->keeper.told_us = l->keeper.cnp_us = l->keeper.reasked_us = now_us(e);
+	if ((f->op->flags & OPF_ANSWERED) || !psn_known(w->asked) ||
+	    !psn_after(w->asked_end, l->una.psn) || psn_after(w->asked_end, wire_psn_of(f)))
+		return;
+	l->keeper.reasked_psn = psn_same_host(w->asked);
+	l->keeper.reasked_end = psn_same_host(w->asked_end);
+}
+
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -155,6 +171,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	if (all_acked && l->una_sure)
 		m.msn = l->una.msn; /* from the genuine ACK just below */
 
+	keeper_begin(e, l, f);
 	l->count.requests--;
 	l->gen = ++e->gen;
 	l->peer = r->peer;
@@ -183,8 +200,6 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->near.told = host_psn_of(f);
 	l->start_acked = all_acked;
 	l->overlap = overlap;
-	l->keeper = (struct lane_keeper){.guard.psn = WIRE_NONE, .reasked_psn = HOST_NONE};
-	l->keeper.told_us = l->keeper.cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE)
 		single_begin(e, l);
 	else

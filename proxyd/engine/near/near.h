@@ -8,8 +8,7 @@
 /* pseudo_responder.c */
 void near_request(struct engine *e, struct flow *fl, const struct frame *f);
 void near_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
-/** near_resp_repeated - an answer to no pending request has passed to the host under its @psn. */
-void near_resp_repeated(struct engine *e, struct flow *fl, struct host_psn psn);
+void near_old_response(struct engine *e, struct flow *fl, const struct frame *f);
 
 /* unknown.c: packets whose opcode has no row */
 void near_unknown(struct engine *e, struct flow *fl, const struct frame *f);
@@ -37,9 +36,6 @@ uint32_t share_left(const struct engine *e, const struct lane *l);
 uint32_t span_left(const struct engine *e, const struct lane *l);
 /** window_fits - whether the pool has room for another window of each host with custody. */
 bool window_fits(const struct engine *e, const struct lane *l);
-
-/* handover.c */
-void near_old_response(struct engine *e, struct flow *fl, const struct frame *f);
 
 /* ack_tx.c: what the near requester is told */
 bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *r);

@@ -26,25 +26,25 @@ bool pool_pressed(const struct engine *e, const struct lane *l)
 	return share_filled(e, l, HIGH_WATER);
 }
 
+static uint32_t sixteenths_left(uint64_t most, uint64_t used)
+{
+	return used < most ? (uint32_t)((most - used) * 16 / most) : 0;
+}
+
 uint32_t share_left(const struct engine *e, const struct lane *l)
 {
-	uint64_t most = pool_share_most(e->pool, POOL_CUSTODY, l->held.bytes);
-
-	return l->held.bytes < most ? (uint32_t)((most - l->held.bytes) * 16 / most) : 0;
+	return sixteenths_left(pool_share_most(e->pool, POOL_CUSTODY, l->held.bytes),
+			       l->held.bytes);
 }
 
 uint32_t span_left(const struct engine *e, const struct lane *l)
 {
-	uint64_t most = e->cfg.lane_span, used = psn_past(l->epsn.psn, l->una.psn);
-
-	return used < most ? (uint32_t)((most - used) * 16 / most) : 0;
+	return sixteenths_left(e->cfg.lane_span, psn_past(l->epsn.psn, l->una.psn));
 }
 
 bool span_pressed(const struct engine *e, const struct lane *l)
 {
-	uint64_t used = psn_past(l->epsn.psn, l->una.psn);
-
-	return used * 100 > (uint64_t)e->cfg.lane_span * HIGH_SPAN;
+	return psn_past(l->epsn.psn, l->una.psn) * 100ull > e->cfg.lane_span * (uint64_t)HIGH_SPAN;
 }
 
 bool window_fits(const struct engine *e, const struct lane *l)

@@ -367,21 +367,45 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 }
 
-/* Where it ends what was asked again, ACKs may go on. */
-void near_resp_repeated(struct engine *e, struct flow *fl, struct host_psn psn)
+/* ---- responses from the WAN that the peer did not consume ---- */
+
+/* A response to a request from before the handover passes to the requester; learn from it. */
+void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
+	uint8_t s = f->aeth ? frame_aeth_syndrome(f) : 0;
+	/* host and wire number alike there, as checked first */
+	struct wire_psn next = psn_add(wire_psn_of(f), 1);
+	struct wire_mark m = {.psn = wire_psn_of(f), .msn = f->aeth ? frame_aeth_msn(f) : 0};
 
-	if (!psn_is(psn_add(psn, 1), l->keeper.reasked_end))
+	if (psn_map_strange(e, l))
+		return; /* it bears numbers that the host does not know */
+	engine_pass(e, fl, other_port(fl->side), f);
+	if (lane_keeps(l) && f->opcode != OP_ACK)
+		resp_repeated(e, fl, psn_same_host(wire_psn_of(f)));
+	if (!lane_keeps(l) || f->opcode != OP_ACK || !icrc_ok(f))
 		return;
-	l->keeper.reasked = 0;
-	if (!psn_known(l->keeper.reasked_psn))
-		return;
-	l->keeper.reasked_psn = HOST_NONE;
-	ack_list(e, fl);
+	if (aeth_is_ack(s) && !psn_before(next, l->start)) {
+		/* what the host cannot have sent nobody has acknowledged */
+		if (psn_after(next, lane_sent_before(l)))
+			return;
+		psn_raise(&l->near.told, psn_same_host(next));
+		l->start_acked = true;
+		flow_headers(e, fl, f);
+		ack_list(e, fl);
+	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(wire_psn_of(f), l->start) &&
+		   psn_diff(l->start, wire_psn_of(f)) < HOST_WINDOW) {
+		uint8_t credit = l->credit;
+
+		lane_close(e, fl, REASON_EARLIER_LOSS, true);
+		flow_open_at(fl, e->now);
+		mark_una(l, &m);
+		l->una_sure = true;
+		l->credit = credit;
+	} else if (l->start_acked && psn_before(wire_psn_of(f), l->una.psn)) {
+		owner_answered(e, fl, f);
+	}
 }
-
-/* ---- responses from the WAN that the peer did not consume (role OPENER) ---- */
 
 static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -409,6 +433,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 	const struct lane_reads *x = reads_of(e, l);
 	struct host_psn passed;
 
+	(void)from;
 	if (l->state == LANE_FAULT)
 		return; /* no success after a fault */
 	if (f->opcode == OP_ACK) {
@@ -418,14 +443,13 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 	/* start follows una, which may have left a READ behind whose answer is missing */
 	if (lane_asked_below(wire_psn_of(f), l->start) &&
 	    !(x && resp_awaited(e, x, wire_psn_of(f)))) {
-		if (!psn_map_strange(e, l))
-			engine_pass(e, fl, from, f);
+		near_old_response(e, fl, f);
 		return;
 	}
 	if (x) {
 		passed = resp_rx(e, fl, f);
 		if (psn_known(passed))
-			near_resp_repeated(e, fl, passed);
+			resp_repeated(e, fl, passed);
 		return;
 	}
 	/* no READ or ATOMIC was ever held: the answer to one that passed before, or to nothing */

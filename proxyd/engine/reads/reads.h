@@ -308,6 +308,8 @@ uint64_t resp_overdue_ns(const struct lane *l);
 void resp_arm(struct engine *e, struct flow *fl);
 
 /* resp_deliver.c: OPENER */
+/** resp_repeated - an answer to nothing pending has gone to the host: ACKs may wait for @psn. */
+void resp_repeated(struct engine *e, struct flow *fl, struct host_psn psn);
 /** resp_long - the response's packets take their places one after the other; it is never kept. */
 static inline bool resp_long(uint32_t span)
 {

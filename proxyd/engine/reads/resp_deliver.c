@@ -254,6 +254,19 @@ bool resp_other(struct engine *e, const struct flow *fl, const struct frame *f)
 	       !reads_part(fl, k, f);
 }
 
+void resp_repeated(struct engine *e, struct flow *fl, struct host_psn psn)
+{
+	struct lane_keeper *k = &fl->lane.keeper;
+
+	if (!psn_is(psn_add(psn, 1), k->reasked_end))
+		return;
+	k->reasked = 0;
+	if (!psn_known(k->reasked_psn))
+		return;
+	k->reasked_psn = HOST_NONE;
+	ack_schedule(e, fl);
+}
+
 /* The host asks again for what it had been given. @f may ask for a part of a READ, which is
  * answered from here if it is of whole packets. True when it was answered. */
 bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
@@ -284,12 +297,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	if (x->guessed_ever && k->done)
 		k->asked = e->now; /* the responder may have forgotten it */
 	x->info.answered_again++;
-	if (psn_known(fl->lane.keeper.reasked_psn) &&
-	    psn_is(psn_add(host_psn_of(f), span), fl->lane.keeper.reasked_end)) {
-		fl->lane.keeper.reasked_psn = HOST_NONE;
-		fl->lane.keeper.reasked = 0;
-		ack_schedule(e, fl);
-	}
+	resp_repeated(e, fl, psn_add(host_psn_of(f), span - 1));
 	return true;
 }
 
