@@ -247,8 +247,7 @@ static void configure(struct engine *e, const struct engine_config *cfg)
 			e->flows[i].bypassed = false;
 	memset(&e->soon, 0, sizeof(e->soon));
 	for (int p = 0; p < PORTS; p++) {
-		e->wait[p].again = 0;
-		e->wait[p].tries = 0;
+		e->wait[p].again = e->wait[p].tries = 0;
 		e->wait[p].full = false;
 	}
 }
@@ -277,7 +276,7 @@ static struct engine_root *root_of(const struct arena *a, const char **why)
 struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struct engine_sink *sink,
 			    uint64_t now_ns, const char **why)
 {
-	struct engine_root *root = NULL;
+	struct engine_root *root;
 	struct engine *e;
 	struct arena a;
 	struct undo *u;
@@ -293,24 +292,19 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 		*why = rc == -EINVAL ? "it is empty, or none" : *why;
 		return NULL;
 	}
+	*why = NULL;
 	root = root_of(&a, why);
-	if (root && root->kept_bytes != cfg->kept_bytes) {
-		*why = "what is kept beside it has another size";
-		root = NULL;
-	}
 	u = root ? (struct undo *)(a.base + root->undo) : NULL;
-	/* others may have held what this one was to fail, and had not committed */
-	if (root && (u->batch == UNDO_FIRST || !undo_apply(u))) {
-		*why = u->batch == UNDO_FIRST ? "its longhauld ended in its first round"
-					      : "it ended amid more changes than can be undone";
-		root = NULL;
-	}
 	e = root ? (struct engine *)(a.base + root->engine) : NULL;
-	if (e && now_ns < e->now) {
+	if (root && root->kept_bytes != cfg->kept_bytes)
+		*why = "what is kept beside it has another size";
+	else if (root && u->batch == UNDO_FIRST) /* it may not know yet what it was to fail */
+		*why = "its longhauld ended in its first round";
+	else if (root && !undo_apply(u))
+		*why = "it ended amid more changes than can be undone";
+	else if (root && now_ns < e->now)
 		*why = "its clock is ahead of ours";
-		e = NULL;
-	}
-	if (!e) {
+	if (*why) {
 		arena_exit(&a);
 		return NULL;
 	}
@@ -328,8 +322,7 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 	}
 	e->left_at = e->now;
 	engine_stood_still(e, e->now, now_ns);
-	e->now = now_ns;
-	e->wake = now_ns;
+	e->now = e->wake = now_ns;
 	return e;
 }
 

@@ -571,8 +571,7 @@ bool engine_may_stop(struct engine *e)
 			return false;
 		if (solo_owes(e, fl))
 			return false;
-		/* its opener is no more, or has not ended it yet: only we can deliver packets. Or it
-		 * may have agreed to other numbers, though we have not heard of that */
+		/* its opener is gone, takes what only we deliver, or may have agreed to numbers */
 		if (l->role == ROLE_ACCEPTOR &&
 		    (l->state == LANE_DRAIN ||
 		     (l->closing && (e->peer_up[l->peer] || announce_of(e, l)))))
@@ -608,13 +607,6 @@ static bool orphan_side(const struct engine *e, const struct flow_key *k, enum e
 	return *side == PORT_LAN || solo || !e->cfg.fence;
 }
 
-static struct flow *orphan_flow(struct engine *e, const struct flow_key *k, enum engine_port side)
-{
-	struct flow *fl = flow_by_key(e, k);
-
-	return fl ? fl : flow_create(e, k, side);
-}
-
 bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
 			const struct template *headers, uint64_t now_ns)
 {
@@ -626,8 +618,10 @@ bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint3
 	if (!orphan_side(e, requests, &side))
 		return false;
 	batch_begin(e, now_ns);
-	fl = orphan_flow(e, requests, side);
-	other = orphan_flow(e, &back, other_port(side));
+	fl = flow_by_key(e, requests);
+	fl = fl ? fl : flow_create(e, requests, side);
+	other = flow_by_key(e, &back);
+	other = other ? other : flow_create(e, &back, other_port(side));
 	if (!fl || !other || !flow_pair(e, fl, other, LEARNED_PEER))
 		return true;
 	/* where both directions were held the near host lost custody: it is told */
