@@ -24,7 +24,8 @@
  * A file that cannot be adopted (of another version, or damaged) is replaced. Then the custody of
  * all connections in the table of held ones is lost, and their queue pairs are put into the error
  * state: however few connections are configured, the engines have a place for each of them, since
- * what no engine knew would pass. If there can be no such file, the daemon works without and logs that.
+ * what no engine knew would pass. If there can be no such file, the daemon works without and logs
+ * that.
  */
 #include <errno.h>
 #include <fcntl.h>

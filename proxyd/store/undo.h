@@ -40,8 +40,8 @@
 /**
  * struct undo
  * @size: bytes of @log, @used: with entries: old bytes, padded to 8, then offset << 16 | length
- * @batch: number of this batch, never 0, UNDO_FIRST until one has ended; @lost: number of the latest
- *         batch with an entry that found no room
+ * @batch: number of this batch, never 0, UNDO_FIRST until one has ended; @lost: number of the
+ *         latest batch with an entry that found no room
  */
 struct undo {
 	uint64_t size, used;
