@@ -130,7 +130,7 @@ void world_heirs_found(struct world *w, int side, bool adopted)
 
 /* ---- one process after the other ---- */
 
-/* Which queue pairs are to fail: those of near requesters that were held, and all where numbers
+/* Which queue pairs are to fail: those that were held. A far requester is held where numbers may
  * differ. */
 static void lose(struct world *w, int side)
 {
@@ -146,7 +146,7 @@ static void lose(struct world *w, int side)
 
 			q->side[side].lost |= near;
 			q->side[side].holed |= near;
-			q->broken |= near || (far && world_renumbers(w));
+			q->broken |= near || far;
 		}
 	}
 }
