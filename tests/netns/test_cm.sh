@@ -13,7 +13,7 @@ by_cm() # NAME OP MESSAGES ARGUMENT...: so many at least, and until it is seen t
 
 	shift 3
 	next_qpns
-	transfer_until "known && so_far_above $name-req messages $messages" "$name" a --cm --op "$op" "$@" &&
+	transfer_until "known && so_far_above $name-req messages $messages" "$name" a --cm --op "$op" --size 16K --rate-mbps 80 "$@" &&
 	intact "$name"
 }
 
@@ -32,7 +32,7 @@ hinted() # SITE: status names storage connections that would gain by announce, a
 would_gain()
 {
 	next_qpns
-	transfer_until "known && hinted a && hinted b" nvme a --cm --nvme --op send --mtu 4096 && intact nvme
+	transfer_until "known && hinted a && hinted b" nvme a --cm --nvme --op send --mtu 4096 --rate-mbps 50 && intact nvme
 }
 
 released() # the hosts have disconnected
