@@ -32,7 +32,7 @@ flows() # the transfer goes on
 lab_up
 wan_start --delay-ms 5 --rate-mbps 800
 pair_start -g "wan-rate = 500M"
-transfer_begin flow a --op write --rate-mbps 300 --seconds 600 --size 64K --mtu 4096 --depth 64
+transfer_begin flow a --op write --rate-mbps 10 --seconds 600 --size 4K --mtu 4096 --depth 64
 await 60 jq_true a qp 'any(.state == "held")'
 
 ## Limits
