@@ -34,7 +34,7 @@ amid()
 
 	shift
 	next_qpns
-	transfer_begin "$name" a --op write --mtu 4096 --rate-mbps 300 --seconds 600
+	transfer_begin "$name" a --op write --mtu 4096 --rate-mbps 10 --seconds 600
 	await 90 is_held || bad=1
 	"$@" || bad=1
 	running "$name-req" && enough "$name-req"

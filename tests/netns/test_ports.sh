@@ -56,7 +56,7 @@ lab_keep
 wan_start --delay-ms 10 --rate-mbps 400
 pair_start -g "wan-rate = 380M"
 # retries do not end: 250, a minute of them
-transfer_begin load a --op write --rate-mbps 10 --seconds 600 --size 4K --depth 64 --mtu 4096 --timeout-exp 16
+transfer_begin load a --op write --rate-mbps 10 --seconds 600 --size 8K --depth 64 --mtu 4096 --timeout-exp 16
 await 60 held_now
 it "the LAN port near the requester is down for a while" down_for_a_while a lan0
 it "the WAN port near the requester" down_for_a_while a wan0
