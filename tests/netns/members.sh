@@ -29,7 +29,7 @@ amid() # NAME FROM OP COMMAND...: a stream of a host that tries seven times goes
 
 	shift 3
 	next_qpns
-	transfer_begin "$name" "$from" --op "$op" --mtu "${PATH_MTU:-4096}" --timeout-exp 17 --retry 7 --size 16K --rate-mbps 60 --seconds 600
+	transfer_begin "$name" "$from" --op "$op" --mtu "${PATH_MTU:-4096}" --timeout-exp 17 --retry 7 --size 8K --rate-mbps 10 --seconds 600
 	await 60 held_at "$from" && more "$name-req" 100 && "$@" && more "$name-req" 200 || status=1
 	enough "$name-req"
 	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] && [ $status = 0 ]

@@ -58,7 +58,7 @@ rates_seen() # while a transfer runs: bits per second of the queue pair, about w
 watched()
 {
 	next_qpns
-	transfer_until rates_seen watched a --op write --mtu 4096 --rate-mbps 30 && intact watched
+	transfer_until rates_seen watched a --op write --mtu 4096 --rate-mbps 10 && intact watched
 }
 
 peer_gone()
@@ -76,7 +76,7 @@ silent() # the far host stops in the middle: both appliances say so, and that it
 	local bad=0
 
 	next_qpns
-	transfer_begin silent a --op write --mtu 4096 --rate-mbps 30 --seconds 600
+	transfer_begin silent a --op write --mtu 4096 --rate-mbps 10 --seconds 600
 	# before it has answered for what passed ahead of the lane, the lane is let go and nobody knows it
 	await 30 jq_true a qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' \
 		--argjson q $((${qpn[a]})) || bad=1

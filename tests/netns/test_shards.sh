@@ -9,7 +9,7 @@ CORES=2
 . tests/netns/lib.sh
 
 PAIRS=8
-HOST=(--size 16K --depth 16 --mtu 4096 --timeout-exp 14 --region 1M --cm --rate-mbps 4)
+HOST=(--size 8K --depth 16 --mtu 4096 --timeout-exp 14 --region 1M --cm --rate-mbps 2)
 
 pair_ip() # SITE NUMBER
 {

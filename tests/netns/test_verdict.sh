@@ -52,7 +52,7 @@ calm() # nothing is raised
 at_work()
 {
 	next_qpns
-	transfer_begin "$1" a --op write --mtu 4096 --rate-mbps 50 --seconds 600 && await 30 promised_now
+	transfer_begin "$1" a --op write --mtu 4096 --rate-mbps 10 --seconds 600 && await 30 promised_now
 }
 
 done_with() # NAME
