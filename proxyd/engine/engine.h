@@ -25,8 +25,7 @@ enum engine_port {
 
 enum lane_state {
 	LANE_WATCH,   /* passes through unchanged, learning */
-	LANE_OPENING, /* retains from the handover PSN on, acknowledges nothing until the peer
-			 agrees */
+	LANE_OPENING, /* retains from the handover PSN on, acknowledges when the peer agrees */
 	LANE_HELD,    /* custody */
 	LANE_DRAIN,   /* no new custody; what is owed is still delivered; then WATCH */
 	LANE_FAULT,   /* custody was lost; the requester's QP is being broken */

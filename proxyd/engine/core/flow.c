@@ -299,8 +299,7 @@ void pair_untold(struct engine *e, const struct flow_key *k, uint32_t ms)
 /** flow_macs - the request @f of the held lane of @fl comes from its host if its ICRC is right:
  * what is made or kept for the connection goes by the MAC addresses of today, since routers fail
  * over and are replaced. No answer that shows them may come (near/). A router to which answers
- * went under the MAC under which it sent is known by its new one; one with a virtual MAC keeps
- * that. */
+ * went under the MAC under which it sent is known by its new one; a virtual MAC stays. */
 void flow_macs(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	uint8_t *way = fl->tmpl.hdr;

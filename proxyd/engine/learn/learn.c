@@ -321,8 +321,7 @@ static bool may_count_later(const struct lane *l, struct wire_psn psn)
 }
 
 /* The answer to a READ or ATOMIC says what an ACK says: who sent the request of this PSN, what is
- * acknowledged, how many messages there have been. But its MSN may count requests that came after
- * the READ. */
+ * acknowledged, how many messages there have been. But its MSN may count later requests. */
 static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 			  const struct frame *f)
 {

@@ -174,8 +174,7 @@ static void repair(struct engine *e, struct flow *fl, struct flow *from, struct 
 	}
 }
 
-/* The frame @f, of the requests of @fl or of the @answers, as the peer sent it. False if it did
- * not. */
+/* The frame @f, of the requests of @fl or of the @answers, as the peer sent it, or false. */
 static bool opened(struct engine *e, const struct flow *fl, bool answers, const struct frame *f,
 		   uint8_t *data)
 {

@@ -363,8 +363,7 @@ static void note(struct engine *e, struct flow *fl, struct wire_psn psn, struct 
 	struct lane *l = &fl->lane;
 	struct wire_psn old_end = l->end;
 
-	/* A host that asks for the rest of a READ, while the lane opens, sends a PSN from within
-	 * it. */
+	/* A host that asks for the rest of a READ, while the lane opens, sends a PSN within it. */
 	if (psn_diff(end, psn) > 1 && psn_before(psn, old_end))
 		give_up(e, fl, psn_add(psn, 1), psn_before(end, old_end) ? end : old_end);
 	if (psn_after(end, old_end))
