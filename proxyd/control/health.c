@@ -155,7 +155,7 @@ static void scan_conn(struct health *h, const struct view_source *src, const str
 		s->storage[ci->storage]++;
 	for (int i = 0; i < 2; i++) {
 		const struct lane_info *l = &ci->lane[i];
-		/* while the link is down nobody here knows what a far one answers */
+		/* while the link is down, the answers of a far responder are not known */
 		uint64_t wait = l->opener && conn_cut(h, ci, now) ? 0 : l->silent_ns;
 
 		held |= l->state == LANE_HELD;

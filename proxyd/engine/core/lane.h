@@ -250,8 +250,8 @@ struct lane_watch {
  * @guard:      first PSN of a message that did not fit the pool when it began (row: POOL-3),
  *              PSN_NONE when there is none; @guard_end: of the last such message. Nothing between
  *              is acknowledged early
- * @reasked_psn, @reasked_end: READs asked again after their answer had passed, or before the
- *              handover: no ACK goes out before it has passed. PSN_NONE: there are none;
+ * @reasked_psn, @reasked_end: READs whose answer must pass before ACKs go out: asked again after
+ *              it had passed, or asked before the handover. PSN_NONE: there are none;
  *              @reasked_us: since when; @reasked: rounds in which no answer has passed
  * @told_us:    when the host was last told of something new; @cnp_us: of the latest CNP to it
  */

@@ -319,7 +319,7 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, struct
 								     : l->opener.reached_hi,
 			hi, true);
 	else if (psn_before(hi, l->opener.reached_hi))
-		loss_give_up(e, l, hi, l->opener.reached_hi, 0); /* the peer let it go */
+		loss_give_up(e, l, hi, l->opener.reached_hi, 0); /* the peer released it */
 	l->opener.reached_hi = hi;
 	for (uint8_t i = 0; i < r->nholes; i++)
 		before_hole(e, l, (struct wire_psn){r->hole[i].from});

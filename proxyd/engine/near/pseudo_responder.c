@@ -386,7 +386,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!lane_keeps(l) || f->opcode != OP_ACK || !icrc_ok(f))
 		return;
 	if (aeth_is_ack(s) && !psn_before(next, l->start)) {
-		/* what the host cannot have sent nobody has acknowledged */
+		/* an ACK of what the host cannot have sent is forged */
 		if (psn_after(next, lane_sent_before(l)))
 			return;
 		psn_raise(&l->near.told, psn_same_host(next));
