@@ -24,7 +24,7 @@ void host_wait(const struct config *c);
 
 /**
  * struct host_room - what bounds the number of cores; host_cores.c.
- * @processors: that this process may run on
+ * @processors: that this process may run on, at once
  * @port, @queues: the port with the fewest receive or transmit queues
  * @members:    a side has several ports
  * @pool_bytes: of all shards
@@ -58,8 +58,12 @@ void host_check_memory(const struct config *c, struct config_errors *errs,
 		       struct config_errors *warn);
 
 /** host_memory_limit - memory limit of a process by its control groups, in bytes; 0: no limit.
- *  @groups: its /proc/PID/cgroup. */
+ *  @groups: its /proc/PID/cgroup. Both: host_groups.c. */
 uint64_t host_memory_limit(FILE *groups);
+/** host_processor_limit - the same of its processor time, in thousandths of a processor. @root: where
+ *  groups are, HOST_GROUPS. */
+#define HOST_GROUPS "/sys/fs/cgroup"
+uint64_t host_processor_limit(FILE *groups, const char *root);
 
 /* The rest only add warnings. */
 

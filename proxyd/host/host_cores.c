@@ -36,12 +36,20 @@ unsigned int host_cores_in(const struct host_room *r, char why[HOST_WHY])
 	return n ? n : 1;
 }
 
-/* 0 when unknown. A set of the library's own size is too small for the kernel of a large host. */
+/* 0 when unknown. A set of the library's own size is too small for the kernel of a large host. With
+ * less time than one for each thread (CPUQuota of the unit) all would stand still in each period. */
 static unsigned int processors(void)
 {
+	FILE *groups = fopen("/proc/self/cgroup", "re");
+	uint64_t limit = groups ? host_processor_limit(groups, HOST_GROUPS) : 0;
+	unsigned int n = 0;
 	cpu_set_t set[8];
 
-	return sched_getaffinity(0, sizeof(set), set) ? 0 : CPU_COUNT_S(sizeof(set), set);
+	if (groups)
+		fclose(groups);
+	if (!sched_getaffinity(0, sizeof(set), set))
+		n = (unsigned int)CPU_COUNT_S(sizeof(set), set);
+	return limit && limit / 1000 < n ? (unsigned int)(limit / 1000) : n;
 }
 
 /* The room for the cores of @c on this host. */

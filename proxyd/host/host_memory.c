@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine.h"
@@ -15,9 +14,7 @@
 #include "shards/shards.h"
 
 /* The program itself, and small allocations. */
-#define BESIDES	 (32ull << 20)
-/* Version 1 of control groups means no limit by a number a little below 2^63. */
-#define LIMIT_NO (1ull << 60)
+#define BESIDES (32ull << 20)
 
 /* A figure of /proc/meminfo in bytes, 0 when absent. */
 static uint64_t meminfo(const char *what)
@@ -34,61 +31,6 @@ static uint64_t meminfo(const char *what)
 	if (f)
 		fclose(f);
 	return v;
-}
-
-/* The number in @path, 0 when there is none ("max", or no such file). */
-static uint64_t number_in(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	uint64_t v = 0;
-
-	if (f && fscanf(f, "%" SCNu64, &v) != 1)
-		v = 0;
-	if (f)
-		fclose(f);
-	return v < LIMIT_NO ? v : 0;
-}
-
-/* The smallest limit of @group and its parents below @root, from @file of each. */
-static uint64_t least_of(const char *root, char *group, const char *file)
-{
-	uint64_t least = 0;
-	char path[512];
-
-	for (;;) {
-		uint64_t v;
-		char *last;
-
-		snprintf(path, sizeof(path), "%s%s/%s", root, group, file);
-		v = number_in(path);
-		if (v && (!least || v < least))
-			least = v;
-		last = strrchr(group, '/');
-		if (!last)
-			return least;
-		*last = '\0';
-	}
-}
-
-uint64_t host_memory_limit(FILE *groups)
-{
-	char line[512], *group;
-	uint64_t v, least = 0;
-
-	while (fgets(line, sizeof(line), groups)) {
-		bool unified = !strncmp(line, "0::", 3);
-
-		line[strcspn(line, "\n")] = '\0';
-		group = strchr(line, ':');
-		group = group ? strchr(group + 1, ':') : NULL;
-		if (!group || (!unified && !strstr(line, ":memory:")))
-			continue;
-		v = unified ? least_of("/sys/fs/cgroup", group + 1, "memory.max")
-			    : least_of("/sys/fs/cgroup/memory", group + 1, "memory.limit_in_bytes");
-		if (v && (!least || v < least))
-			least = v;
-	}
-	return least;
 }
 
 static void check_limit(const struct config *c, struct config_errors *errs,

@@ -137,6 +137,62 @@ static void test_memory(void **state)
 	assert_false(said(&errs, "a pool of ", ""));
 }
 
+static void quota(const char *group, const char *max)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", dir, group);
+	(void)mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s%s/cpu.max", dir, group);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(max, f);
+	fclose(f);
+}
+
+static void no_quota(const char *group)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s%s/cpu.max", dir, group);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s%s", dir, group);
+	rmdir(path);
+}
+
+static uint64_t limit(const char *lines)
+{
+	FILE *groups = fmemopen((void *)(uintptr_t)lines, strlen(lines), "r");
+	uint64_t v;
+
+	assert_non_null(groups);
+	v = host_processor_limit(groups, dir);
+	fclose(groups);
+	return v;
+}
+
+/* The least quota of processor time of a group and those above it. */
+static void test_quota(void **state)
+{
+	(void)state;
+	quota("/slice", "max 100000\n");
+	quota("/slice/unit", "250000 100000\n");
+	assert_int_equal(limit("0::/slice/unit\n"), 2500);
+	assert_int_equal(limit("1:name=systemd:/slice/unit\n"), 0);
+	assert_int_equal(limit("0::/slice\n"), 0);
+	quota("/slice", "50000 100000\n");
+	assert_int_equal(limit("0::/slice/unit\n"), 500);
+	quota("/slice", "900000 100000\n");
+	assert_int_equal(limit("0::/slice/unit\n"), 2500);
+	quota("/slice/unit", "nonsense 100000\n");
+	assert_int_equal(limit("0::/slice/unit\n"), 9000);
+	assert_int_equal(limit("0::/none\n"), 0);
+	assert_int_equal(limit("garbage\n"), 0);
+	no_quota("/slice/unit");
+	no_quota("/slice");
+}
+
 /* ENG-21: the scarcest thing is what auto goes by; there is always one core. */
 static void test_cores(void **state)
 {
@@ -226,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_socket),	   cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_memory),	   cmocka_unit_test(test_pins),
 		cmocka_unit_test(test_path_mtu),   cmocka_unit_test(test_cores),
+		cmocka_unit_test(test_quota),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
