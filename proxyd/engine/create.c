@@ -107,7 +107,7 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	e->table = flow_table_create(&e->arena, e->nflows, e->cfg.seed);
 	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
 	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes());
-	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
+	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, 0, share);
 	if (!e->flows || !e->match || !e->cm || !e->echo || !e->accepted || !e->table ||
 	    !e->wheel || !e->reads || !e->pool)
 		return false;
@@ -189,7 +189,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	defaults(&c);
 	nflows = flows_of(&c);
 	size = arena_bytes(&c, nflows);
-	if (c.file ? arena_init_file(&a, c.file, size) : arena_init(&a, size))
+	if (c.file ? arena_init_file(&a, c.file, size, 0) : arena_init(&a, size))
 		return NULL;
 	root = arena_alloc(&a, sizeof(*root), 64);
 	if (undo_bytes(&c, nflows)) {
@@ -363,7 +363,7 @@ uint64_t engine_kept_at(int fd)
 
 int engine_lock(const struct engine *e)
 {
-	return arena_lock(&e->arena);
+	return arena_lock(&e->arena, 0);
 }
 
 void engine_huge(const struct engine *e)

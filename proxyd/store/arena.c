@@ -3,8 +3,8 @@
  * The first page has the region's size and fill, since the next process that maps it has only the
  * descriptor. The memfd is sealed against a change of size: another process with the descriptor
  * cannot cause SIGBUS here by truncating it. A file cannot be sealed: the caller protects it by its
- * mode and a lock. Its memory is allocated at once, since a full file system would cause SIGBUS
- * later.
+ * mode and a lock. Memory is allocated before it is used, since a full file system would cause
+ * SIGBUS later.
  */
 #include "store/arena.h"
 
@@ -42,7 +42,9 @@ static int arena_map(struct arena *a, int fd, size_t size)
 		return -errno;
 	before = -(uintptr_t)room % ARENA_HUGE;
 	after = ARENA_HUGE - before;
-	base = mmap(room + before, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	/* NORESERVE: not all of it may ever have memory (arena_back()) */
+	base = mmap(room + before, size, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
 	if (base == MAP_FAILED) {
 		int ret = -errno;
 
@@ -100,13 +102,14 @@ int arena_init(struct arena *a, size_t size)
 	return arena_make(a, fd, size);
 }
 
-int arena_init_file(struct arena *a, int fd, size_t size)
+int arena_init_file(struct arena *a, int fd, size_t size, size_t bare)
 {
 	if (size > SIZE_MAX / 2)
 		return -ENOMEM;
 	size = with_head(size);
 	/* the former content must not be read again as if it were zeroes */
-	if (ftruncate(fd, 0) || ftruncate(fd, (off_t)size) || fallocate(fd, 0, 0, (off_t)size)) {
+	if (ftruncate(fd, 0) || ftruncate(fd, (off_t)size) ||
+	    fallocate(fd, 0, 0, (off_t)(size - bare))) {
 		int ret = -errno;
 
 		(void)!ftruncate(fd, 0);
@@ -146,16 +149,31 @@ int arena_adopt(struct arena *a, int fd)
 	return 0;
 }
 
-int arena_lock(const struct arena *a)
+int arena_lock(const struct arena *a, size_t bare)
 {
 	struct stat st;
 
 	/* a file's memory is allocated already, and fallocate() on all of it would take long */
-	if (!fstat(a->fd, &st) && (uint64_t)st.st_blocks * 512 < a->size &&
-	    fallocate(a->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)a->size))
+	if (!fstat(a->fd, &st) && (uint64_t)st.st_blocks * 512 < a->size - bare &&
+	    fallocate(a->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)(a->size - bare)))
 		return -errno;
 	/* ONFAULT: locking all of it at once would take long, and hosts wait during a hand-over. */
 	return mlock2(a->base, a->size, MLOCK_ONFAULT) ? -errno : 0;
+}
+
+int arena_back(const struct arena *a, const void *p, size_t size)
+{
+	off_t at = (const uint8_t *)p - a->base;
+
+	return fallocate(a->fd, FALLOC_FL_KEEP_SIZE, at, (off_t)size) ? -errno : 0;
+}
+
+void arena_unback(const struct arena *a, const void *p, size_t size)
+{
+	off_t at = (const uint8_t *)p - a->base;
+
+	/* Where that is impossible, the memory stays; it is written before it is read again. */
+	(void)fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, (off_t)size);
 }
 
 void arena_huge(const struct arena *a, const void *p, size_t size)

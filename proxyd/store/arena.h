@@ -31,17 +31,24 @@ struct arena {
 int arena_init(struct arena *a, size_t size);
 
 /** arena_init_file - likewise in the file @fd, for later processes; replaces its content and
- * allocates its memory at once. @fd stays the caller's. 0 or negative errno; the file is empty
- * then. */
-int arena_init_file(struct arena *a, int fd, size_t size);
+ * allocates its memory at once, except for the last @bare bytes (arena_back()). @fd stays the
+ * caller's. 0 or negative errno; the file is empty then. */
+int arena_init_file(struct arena *a, int fd, size_t size, size_t bare);
 
 /** arena_adopt - map the region that another process (or this one) made, at any free address, and
  *  go on with its allocations; the first allocation is at @base + ARENA_FIRST. Takes over @fd on
  *  success. 0, -EINVAL when @fd is no arena, or another negative errno. */
 int arena_adopt(struct arena *a, int fd);
 
-/** arena_lock - reserve all of its memory, and lock the pages in use. 0 or negative errno. */
-int arena_lock(const struct arena *a);
+/** arena_lock - reserve all of its memory but for the last @bare bytes, and lock the pages in use.
+ *  0 or negative errno. */
+int arena_lock(const struct arena *a, size_t bare);
+
+/** arena_back - reserve the memory of [@p, @p + @size), whole pages. 0 or negative errno. */
+int arena_back(const struct arena *a, const void *p, size_t size);
+
+/** arena_unback - give it back to the system; reads as zeroes from now on. */
+void arena_unback(const struct arena *a, const void *p, size_t size);
 
 /** arena_huge - keep [@p, @p + @size) in huge pages if the kernel can: random access has fewer TLB
  * misses. The memory of whole huge pages is allocated at once. */

@@ -33,6 +33,10 @@
  * leaves to the other what that still lacks of its @least, but not less than its reserve. So there
  * is always a reserve.
  *
+ * Size. Several pools can have one amount of memory in common: each has a table for all of it, and
+ * memory for the superblocks that it may use now (pool_grow(), pool_shrink()). A superblock that
+ * loses its memory is free since an earlier batch, so nobody needs what it held.
+ *
  * Batches (undo.h). The table, maps of slots and what pages hold are noted before they change; the
  * bytes of packets are not. So a superblock or slot that a batch frees is in limbo until its end,
  * and an open superblock that it empties is not rewound. Until then the pool has a little less
@@ -52,6 +56,9 @@
 /* Bytes of frames of 512 bytes and more that a superblock holds at least, less its share of a page
  * superblock. The worst case are frames just too long for sixteen to fit. */
 #define BLOCK_SURE  (59 * 1024u)
+/* A pool keeps so much of what it had at first, and this many times what it holds. */
+#define KEEPS_DIV   4u
+#define KEEPS_HELD  2u
 
 static uint32_t blocks_of(uint64_t bytes)
 {
@@ -72,11 +79,18 @@ static uint64_t head_size(uint32_t blocks)
 	return (size + 4095) & ~4095ull;
 }
 
-uint64_t pool_arena_size(uint64_t bytes)
+uint64_t pool_arena_size(uint64_t most)
 {
-	uint32_t blocks = blocks_of(bytes);
+	uint32_t blocks = blocks_of(most);
 
 	return head_size(blocks) + (uint64_t)blocks * POOL_BLOCK + 4096;
+}
+
+uint64_t pool_bare_size(uint64_t bytes, uint64_t most)
+{
+	uint32_t blocks = blocks_of(bytes), all = blocks_of(most);
+
+	return all > blocks ? (uint64_t)(all - blocks) * POOL_BLOCK : 0;
 }
 
 static enum pool_class other_class(enum pool_class c)
@@ -89,34 +103,48 @@ static bool caps_fit(uint64_t a, uint64_t b)
 	return a + b <= 100 || (a <= CAP_LENDS && b <= CAP_LENDS);
 }
 
-struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int share[POOL_CLASSES])
+/* The caps of @blocks superblocks. */
+static void set_size(struct pool *p, uint32_t blocks)
 {
-	uint32_t blocks = blocks_of(bytes);
-	uint64_t data = head_size(blocks);
-	struct pool *p;
-
-	if (!caps_fit(share[POOL_CUSTODY], share[POOL_TRANSIT]))
-		return NULL;
-	p = arena_alloc(a, data + (uint64_t)blocks * POOL_BLOCK, 4096);
-	if (!p)
-		return NULL;
-
-	p->data = data;
-	p->stamps = sizeof(*p) + (uint64_t)blocks * sizeof(struct block);
-	p->notes = p->stamps + (uint64_t)blocks * PAGES * sizeof(uint32_t);
 	p->blocks = blocks;
-	p->free = p->limbo = POOL_NONE;
 	for (int c = 0; c < POOL_CLASSES; c++) {
-		p->cap[c] = (uint32_t)((uint64_t)blocks * share[c] / 100);
+		p->cap[c] = (uint32_t)((uint64_t)blocks * p->share[c] / 100);
 		p->reserve[c] = (p->cap[c] + RESERVE_DIV - 1) / RESERVE_DIV;
-		for (int k = 0; k < PARTIALS; k++)
-			p->partial[k][c] = POOL_NONE;
 	}
 	for (int c = 0; c < POOL_CLASSES; c++) {
 		p->least[c] = blocks - p->cap[other_class((enum pool_class)c)];
 		if (p->least[c] > p->cap[c])
 			p->least[c] = p->cap[c];
 	}
+}
+
+struct pool *pool_create(struct arena *a, uint64_t bytes, uint64_t most,
+			 const unsigned int share[POOL_CLASSES])
+{
+	uint32_t blocks = blocks_of(bytes), all = blocks_of(most);
+	uint64_t data;
+	struct pool *p;
+
+	if (!caps_fit(share[POOL_CUSTODY], share[POOL_TRANSIT]))
+		return NULL;
+	all = all < blocks ? blocks : all;
+	data = head_size(all);
+	p = arena_alloc(a, data + (uint64_t)all * POOL_BLOCK, 4096);
+	if (!p)
+		return NULL;
+
+	p->data = data;
+	p->stamps = sizeof(*p) + (uint64_t)all * sizeof(struct block);
+	p->notes = p->stamps + (uint64_t)all * PAGES * sizeof(uint32_t);
+	p->own = p->solid = blocks;
+	p->most = all;
+	p->free = p->limbo = p->bare = POOL_NONE;
+	for (int c = 0; c < POOL_CLASSES; c++) {
+		p->share[c] = share[c];
+		for (int k = 0; k < PARTIALS; k++)
+			p->partial[k][c] = POOL_NONE;
+	}
+	set_size(p, blocks);
 	return p;
 }
 
@@ -145,7 +173,7 @@ void pool_batch_end(struct pool *p)
 
 void pool_adopted(struct pool *p)
 {
-	for (uint32_t i = 0; i < p->blocks; i++)
+	for (uint32_t i = 0; i < p->most; i++)
 		if (p->block[i].use != BLOCK_PAGES)
 			p->block[i].dirty = PAGES_ALL;
 }
@@ -193,7 +221,7 @@ uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum bloc
 	if (p->free != POOL_NONE) {
 		i = p->free;
 		p->free = p->block[i].next;
-	} else if (p->fresh < p->blocks) {
+	} else if (p->fresh < p->solid) {
 		i = p->fresh++;
 	} else {
 		return POOL_NONE;
@@ -337,7 +365,7 @@ void pool_release(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t l
 	uint32_t i = loc >> BLOCK_SHIFT, units = units_of(len);
 	struct block *b = &p->block[i];
 
-	must(i < p->blocks && (b->use == BLOCK_LOG || b->use == BLOCK_OPEN));
+	must(i < p->most && (b->use == BLOCK_LOG || b->use == BLOCK_OPEN));
 	must(b->live && b->units >= units);
 	block_change(p, i);
 	b->live--;
@@ -376,7 +404,7 @@ void pool_log_close(struct pool *p, struct pool_log *log)
 
 void *pool_ptr(struct pool *p, pool_loc loc)
 {
-	must(loc >> BLOCK_SHIFT < p->blocks);
+	must(loc >> BLOCK_SHIFT < p->most);
 	return block_ptr(p, 0) + ((uint64_t)loc << UNIT_SHIFT);
 }
 
@@ -424,7 +452,7 @@ void pool_page_put(struct pool *p, uint32_t page)
 	uint32_t i = page / PAGES, bit = 1u << page % PAGES;
 	struct block *b = &p->block[i];
 
-	must(i < p->blocks && b->use == BLOCK_PAGES && (b->pages & bit));
+	must(i < p->most && b->use == BLOCK_PAGES && (b->pages & bit));
 	block_change(p, i);
 	b->pages &= (uint16_t)~bit;
 	if (b->live-- == PAGES)
@@ -453,7 +481,7 @@ uint32_t *pool_page_stamp(struct pool *p, uint32_t page)
 
 void *pool_page_ptr(struct pool *p, uint32_t page)
 {
-	must(page / PAGES < p->blocks);
+	must(page / PAGES < p->most);
 	return block_ptr(p, 0) + (uint64_t)page * POOL_PAGE;
 }
 
@@ -522,4 +550,91 @@ unsigned int pool_fill(const struct pool *p, enum pool_class c)
 	uint32_t limit = block_limit(p, c, POOL_MORE);
 
 	return limit ? (unsigned int)((uint64_t)p->held[c] * 100 / limit) : 100;
+}
+
+/* Size */
+
+/* Superblocks that the pool can do without. */
+static uint32_t spare(const struct pool *p)
+{
+	uint64_t keep = p->own / KEEPS_DIV, held = 0;
+
+	keep = keep < BLOCKS_MIN ? BLOCKS_MIN : keep;
+	for (int c = 0; c < POOL_CLASSES; c++) {
+		uint64_t need = p->share[c] ? p->held[c] * KEEPS_HELD * 100ull / p->share[c] : 0;
+
+		held += p->held[c];
+		keep = need > keep ? need : keep;
+	}
+	keep = held * KEEPS_HELD > keep ? held * KEEPS_HELD : keep;
+	return p->blocks > keep ? (uint32_t)(p->blocks - keep) : 0;
+}
+
+uint64_t pool_spare(const struct pool *p)
+{
+	return (uint64_t)spare(p) * POOL_BLOCK;
+}
+
+bool pool_short(const struct pool *p)
+{
+	for (int c = 0; c < POOL_CLASSES; c++) {
+		uint32_t limit = block_limit(p, (enum pool_class)c, POOL_MORE);
+
+		if (p->blocks < p->most && p->held[c] > limit - limit / 4)
+			return true;
+	}
+	return false;
+}
+
+uint64_t pool_shrink(struct pool *p, const struct arena *a, uint64_t bytes)
+{
+	uint32_t can = spare(p), n = 0, i;
+
+	if (bytes / POOL_BLOCK < can)
+		can = (uint32_t)(bytes / POOL_BLOCK);
+	pool_change(p);
+	for (; n < can; n++) {
+		if (p->solid > p->fresh) {
+			i = --p->solid;
+		} else if (p->free != POOL_NONE) {
+			i = p->free;
+			p->free = p->block[i].next;
+			block_change(p, i);
+			p->block[i].next = p->bare;
+			p->bare = i;
+		} else {
+			break;
+		}
+		arena_unback(a, block_ptr(p, i), POOL_BLOCK);
+	}
+	set_size(p, p->blocks - n);
+	return (uint64_t)n * POOL_BLOCK;
+}
+
+uint64_t pool_grow(struct pool *p, const struct arena *a, uint64_t bytes)
+{
+	uint32_t n = 0;
+
+	pool_change(p);
+	for (; n < bytes / POOL_BLOCK; n++) {
+		uint32_t i = p->bare != POOL_NONE ? p->bare : p->solid;
+
+		if (i >= p->most || arena_back(a, block_ptr(p, i), POOL_BLOCK))
+			break;
+		if (i == p->solid) {
+			p->solid++;
+			continue;
+		}
+		p->bare = p->block[i].next;
+		block_change(p, i);
+		p->block[i].next = p->free;
+		p->free = i;
+	}
+	set_size(p, p->blocks + n);
+	return (uint64_t)n * POOL_BLOCK;
+}
+
+uint64_t pool_size(const struct pool *p)
+{
+	return (uint64_t)p->blocks * POOL_BLOCK;
 }

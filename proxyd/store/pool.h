@@ -11,6 +11,9 @@
  * except the one that a lane appends to, which is rewound instead. So releases may come in any
  * order, and cumulative release from the head frees superblocks one by one.
  *
+ * Pools of one process can lend each other memory: what one does not use, another one that is short
+ * can have (pool_shrink(), pool_grow()). Each has places for all of it, most without memory.
+ *
  * Two classes of use have caps of their own, so that packets in transit can never take all the room
  * that custody needs, nor the other way round: two appliances that wait for each other always make
  * progress. If the caps add up to more than the pool, a class can use what the other does not, and
@@ -76,15 +79,36 @@ struct pool_log {
 
 /**
  * pool_create - a pool of @bytes inside @a, rounded down to superblocks: at least 64 of them, at
- * most 64 GiB less one.
+ * most 64 GiB less one. It can grow to @most bytes (0: it cannot): the last pool_bare_size() bytes
+ * need no memory.
  * @share[class]: percent of the superblocks that the class may hold; if they add up to more than
  * 100, none is above 75. Pages and slots count for the class that takes them. NULL when the arena
  * is too small or the shares are too much.
  */
-struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int share[POOL_CLASSES]);
+struct pool *pool_create(struct arena *a, uint64_t bytes, uint64_t most,
+			 const unsigned int share[POOL_CLASSES]);
 
-/** pool_arena_size - bytes of arena that pool_create(@bytes) needs. */
-uint64_t pool_arena_size(uint64_t bytes);
+/** pool_arena_size - bytes of arena that pool_create() needs for a pool of @most bytes. */
+uint64_t pool_arena_size(uint64_t most);
+uint64_t pool_bare_size(uint64_t bytes, uint64_t most);
+
+/** pool_size - bytes of superblocks that have memory. */
+uint64_t pool_size(const struct pool *p);
+
+/** pool_short - whether a class holds more than three quarters of what it may, and more memory
+ * would help. */
+bool pool_short(const struct pool *p);
+
+/** pool_spare - bytes that the pool can do without: it keeps twice what it holds, of each class,
+ * and a quarter of what it had at first. */
+uint64_t pool_spare(const struct pool *p);
+
+/** pool_shrink - give the memory of up to @bytes back to the system, pool_spare() at most; bytes
+ * that were. Only when this batch is committed may another pool have them. */
+uint64_t pool_shrink(struct pool *p, const struct arena *a, uint64_t bytes);
+
+/** pool_grow - take up to @bytes more from the system; bytes that were had. */
+uint64_t pool_grow(struct pool *p, const struct arena *a, uint64_t bytes);
 
 void pool_log_init(struct pool_log *log);
 

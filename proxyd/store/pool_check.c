@@ -91,9 +91,9 @@ static bool partial_check(const struct pool *p, uint32_t k, uint8_t class, uint3
 bool pool_check(const struct pool *p)
 {
 	uint32_t held[POOL_CLASSES] = {0}, partial[PARTIALS][POOL_CLASSES] = {{0}};
-	uint32_t free = 0, n = 0;
+	uint32_t free = 0, n = 0, bare = 0;
 
-	if (p->fresh > p->blocks)
+	if (p->fresh > p->solid || p->solid > p->most)
 		return false;
 	for (uint32_t i = 0; i < p->fresh; i++) {
 		const struct block *b = &p->block[i];
@@ -117,7 +117,12 @@ bool pool_check(const struct pool *p)
 		if (i >= p->fresh || p->block[i].use != BLOCK_FREE || n++ == free)
 			return false;
 	}
-	if (n != free)
+	for (uint32_t i = p->bare; i != POOL_NONE; i = p->block[i].next) {
+		if (i >= p->fresh || p->block[i].use != BLOCK_FREE || n++ == free)
+			return false;
+		bare++;
+	}
+	if (n != free || p->blocks != p->solid - bare)
 		return false;
 	for (uint32_t c = 0; c < POOL_CLASSES; c++) {
 		if (held[c] != p->held[c] || held[c] > p->cap[c])

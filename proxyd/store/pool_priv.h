@@ -57,9 +57,10 @@ struct block {
  * @data:    offset of the first superblock; @stamps: of the stamps of pages; @notes: of the numbers
  *           of batches in which superblocks were noted
  * @limbo:   superblocks that this batch has freed; @nslots: slots that it freed, in @slot
- * @blocks:  how many
- * @fresh:   first superblock that was never used
- * @free:    top of the stack of free ones
+ * @share:   percent of the superblocks that a class may hold
+ * @blocks:  how many have memory; @own: had it at first; @most: can have it, in the table
+ * @fresh:   first superblock that was never used; @solid: first that never had memory
+ * @free:    top of the stack of free ones; @bare: of those whose memory was given back
  * @cap, @least, @reserve, @held: superblocks, per class; @least: what the other's cap leaves it
  * @partial: heads of the lists of page and slot superblocks with room
  */
@@ -67,9 +68,10 @@ struct pool {
 	int64_t undo;
 	uint64_t data, stamps, notes;
 	uint32_t noted, limbo, nslots;
-	uint32_t blocks;
-	uint32_t fresh;
-	uint32_t free;
+	uint32_t share[POOL_CLASSES];
+	uint32_t blocks, own, most;
+	uint32_t fresh, solid;
+	uint32_t free, bare;
 	uint32_t cap[POOL_CLASSES];
 	uint32_t least[POOL_CLASSES];
 	uint32_t reserve[POOL_CLASSES];

@@ -91,7 +91,7 @@ void slot_free(struct pool *p, pool_loc slot)
 	struct block *b = &p->block[i];
 	uint64_t *word;
 
-	must(i < p->blocks && b->use == BLOCK_SLOTS);
+	must(i < p->most && b->use == BLOCK_SLOTS);
 	k = b->size;
 	n = at / sizes[k];
 	must(n < pool_slots_of(k) && n * sizes[k] == at);

@@ -299,7 +299,7 @@ int main(void)
 		fprintf(stderr, "bench_store: no memory\n");
 		return 1;
 	}
-	p = need(pool_create(&a, bytes, share));
+	p = need(pool_create(&a, bytes, 0, share));
 	bench_pool_ops(p);
 	bench_window(p);
 	bench_lanes(p, 1, "retain + release a packet, one lane");

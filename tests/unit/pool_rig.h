@@ -18,7 +18,7 @@ static inline struct pool *make(uint64_t bytes, const unsigned int *share)
 	struct pool *p;
 
 	assert_int_equal(arena_init(&arena, pool_arena_size(bytes)), 0);
-	p = pool_create(&arena, bytes, share);
+	p = pool_create(&arena, bytes, 0, share);
 	assert_non_null(p);
 	assert_true(pool_check(p));
 	return p;

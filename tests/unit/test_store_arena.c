@@ -111,7 +111,7 @@ static void test_file(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, path, sizeof(path)), sizeof(path));
-	assert_int_equal(arena_init_file(&a, fd, 10000), 0);
+	assert_int_equal(arena_init_file(&a, fd, 10000, 0), 0);
 	assert_int_not_equal(a.fd, fd);
 	p = arena_alloc(&a, 8, 8);
 	assert_int_equal(p[0], 0);
@@ -120,8 +120,8 @@ static void test_file(void **state)
 	assert_int_equal(arena_adopt(&b, fcntl(fd, F_DUPFD_CLOEXEC, 0)), 0);
 	assert_int_equal(*(uint32_t *)(b.base + ARENA_FIRST), 0x5eed);
 	arena_exit(&b);
-	assert_int_equal(arena_init_file(&a, fd, SIZE_MAX), -ENOMEM);
-	assert_true(arena_init_file(&a, fd, (size_t)1 << 60) < 0);
+	assert_int_equal(arena_init_file(&a, fd, SIZE_MAX, 0), -ENOMEM);
+	assert_true(arena_init_file(&a, fd, (size_t)1 << 60, 0) < 0);
 	assert_int_equal(lseek(fd, 0, SEEK_END), 0); /* nothing to be found by anybody */
 	assert_int_equal(arena_adopt(&b, fd), -EINVAL);
 	close(fd);

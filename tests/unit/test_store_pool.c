@@ -16,10 +16,10 @@ static void test_create(void **state)
 
 	(void)state;
 	assert_int_equal(arena_init(&arena, pool_arena_size(1)), 0);
-	assert_null(pool_create(&arena, 1, over));
-	assert_null(pool_create(&arena, 1, wrap));
-	assert_null(pool_create(&arena, 100 * MIB, half));
-	p = pool_create(&arena, 1, none);
+	assert_null(pool_create(&arena, 1, 0, over));
+	assert_null(pool_create(&arena, 1, 0, wrap));
+	assert_null(pool_create(&arena, 100 * MIB, 0, half));
+	p = pool_create(&arena, 1, 0, none);
 	assert_non_null(p);
 	assert_int_equal(pool_cap(p, POOL_CUSTODY), 0);
 	assert_int_equal(pool_cap(p, POOL_TRANSIT), 64 * POOL_BLOCK);
@@ -35,7 +35,7 @@ static void test_create(void **state)
 	done(p);
 	/* the most: 64 GiB of address space, where it can be had, and nothing else */
 	if (arena_init(&arena, pool_arena_size(UINT64_MAX)) == 0) {
-		p = pool_create(&arena, UINT64_MAX, half);
+		p = pool_create(&arena, UINT64_MAX, 0, half);
 		assert_non_null(p);
 		assert_int_equal(pool_cap(p, POOL_CUSTODY), 32768 * MIB - POOL_BLOCK);
 		done(p);

@@ -175,7 +175,7 @@ static void test_pages_after(void **state)
 	(void)state;
 	assert_int_equal(arena_init(&a, pool_arena_size(1) + 65536), 0);
 	u = undo_create(&a, 32768);
-	p = pool_create(&a, 1, half);
+	p = pool_create(&a, 1, 0, half);
 	pool_undo_by(p, u);
 	for (int slot = 0; slot < 2; slot++) {
 		uint32_t page, len = slot ? POOL_SLOT : POOL_BLOCK;

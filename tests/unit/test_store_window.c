@@ -15,7 +15,7 @@ static struct pool *make(uint64_t bytes)
 	struct pool *p;
 
 	assert_int_equal(arena_init(&arena, pool_arena_size(bytes)), 0);
-	p = pool_create(&arena, bytes, half);
+	p = pool_create(&arena, bytes, 0, half);
 	assert_non_null(p);
 	return p;
 }
