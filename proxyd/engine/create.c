@@ -34,6 +34,8 @@
 
 /* Bytes of flows that are worth huge pages. */
 #define FLOWS_MANY (4u << 20)
+/* Bytes of the pool that a batch can free and be undone, however small the share at first. */
+#define POOL_UNDO  (1ull << 30)
 /* A start does not take the time for more huge pages: it is less than a second. */
 #define HUGE_MOST  ((size_t)1 << 30)
 
@@ -107,7 +109,10 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	e->table = flow_table_create(&e->arena, e->nflows, e->cfg.seed);
 	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
 	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes());
-	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, 0, share);
+	if (!order_init(e))
+		return false;
+	/* the last: what it can grow to has no memory yet */
+	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, e->cfg.pool_most, share);
 	if (!e->flows || !e->match || !e->cm || !e->echo || !e->accepted || !e->table ||
 	    !e->wheel || !e->reads || !e->pool)
 		return false;
@@ -128,17 +133,26 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 static void defaults(struct engine_config *c)
 {
 	c->pool_bytes = or_default(c->pool_bytes, 256ull << 20);
+	c->pool_most = MAX(c->pool_most, c->pool_bytes);
 	c->max_conns = (uint32_t)or_default(c->max_conns, 16384);
 	c->lane_span = (uint32_t)or_default(c->lane_span, WINDOW_SPAN);
 	c->lane_span = MIN(c->lane_span, WINDOW_SPAN);
 }
 
-/* Room for a batch that changes every flow, and frees all that lanes hold of long packets. */
+/* Room for a batch that changes every flow, and frees all that lanes hold of long packets; of what
+ * the pool grows to, as much as POOL_UNDO notes. */
 static uint64_t undo_bytes(const struct engine_config *c, uint32_t nflows)
 {
-	return c->file || c->undo ? (uint64_t)nflows * (sizeof(struct flow) + 64) +
-					    c->pool_bytes / 32 + (1u << 20)
-				  : 0;
+	uint64_t pool = MAX(c->pool_bytes, MIN(c->pool_most, POOL_UNDO));
+
+	return c->file || c->undo
+		       ? (uint64_t)nflows * (sizeof(struct flow) + 64) + pool / 32 + (1u << 20)
+		       : 0;
+}
+
+static uint64_t bare_bytes(const struct engine_config *c)
+{
+	return pool_bare_size(c->pool_bytes, c->pool_most);
 }
 
 /* From here on everything is noted. */
@@ -154,7 +168,7 @@ static void undo_from_here(struct engine *e, struct undo *u)
 
 static uint64_t arena_bytes(const struct engine_config *c, uint32_t nflows)
 {
-	return pool_arena_size(c->pool_bytes) + flow_table_arena_size(nflows) +
+	return pool_arena_size(c->pool_most) + flow_table_arena_size(nflows) +
 	       wheel_arena_size(nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes()) +
 	       sizeof(struct flow) * nflows + sizeof(struct psn_match) * MATCH_SLOTS +
 	       cm_table_bytes(c->max_conns) + echo_bytes() + sizeof(uint32_t) * accepted_slots(c) +
@@ -172,7 +186,7 @@ uint64_t engine_bytes(const struct engine_config *cfg)
 	struct engine_config c = *cfg;
 
 	defaults(&c);
-	return arena_bytes(&c, flows_of(&c));
+	return arena_bytes(&c, flows_of(&c)) - bare_bytes(&c);
 }
 
 struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
@@ -189,7 +203,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	defaults(&c);
 	nflows = flows_of(&c);
 	size = arena_bytes(&c, nflows);
-	if (c.file ? arena_init_file(&a, c.file, size, 0) : arena_init(&a, size))
+	if (c.file ? arena_init_file(&a, c.file, size, bare_bytes(&c)) : arena_init(&a, size))
 		return NULL;
 	root = arena_alloc(&a, sizeof(*root), 64);
 	if (undo_bytes(&c, nflows)) {
@@ -210,7 +224,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->gen = (uint32_t)(cfg->seed ^ cfg->seed >> 32);
 	e->arena = a;
 	e->roles = engine_roles;
-	if (!tables_create(e, now_ns) || !order_init(e)) {
+	if (!tables_create(e, now_ns)) {
 		engine_destroy(e);
 		return NULL;
 	}
@@ -232,6 +246,7 @@ static void configure(struct engine *e, const struct engine_config *cfg)
 	struct engine_config c = *cfg;
 
 	c.pool_bytes = e->cfg.pool_bytes;
+	c.pool_most = e->cfg.pool_most;
 	c.max_conns = e->cfg.max_conns;
 	c.kept_bytes = e->cfg.kept_bytes;
 	c.seed = e->cfg.seed;	      /* tables are made by it */
@@ -363,13 +378,13 @@ uint64_t engine_kept_at(int fd)
 
 int engine_lock(const struct engine *e)
 {
-	return arena_lock(&e->arena, 0);
+	return arena_lock(&e->arena, bare_bytes(&e->cfg));
 }
 
 void engine_huge(const struct engine *e)
 {
 	const uint8_t *pool = (const uint8_t *)e->pool;
-	size_t len = e->arena.size - (size_t)(pool - e->arena.base);
+	size_t len = e->arena.size - bare_bytes(&e->cfg) - (size_t)(pool - e->arena.base);
 
 	/* what is used first, and more than most ever use, lies at the beginning */
 	arena_huge(&e->arena, pool, len < HUGE_MOST ? len : HUGE_MOST);

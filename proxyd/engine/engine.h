@@ -106,7 +106,7 @@ struct engine_sink {
 
 /**
  * struct engine_config - zero means default.
- * @pool_bytes:      retention memory, default 256 MiB
+ * @pool_bytes:      retention memory, default 256 MiB; @pool_most: it can grow to, with @shared
  * @max_conns:       connections, default 16,384 (two flows each, and places for half-known ones)
  * @wan_rate:        bytes per second on the WAN, 0: not paced
  * @wan_auto:        the pace is found for each peer (rate/rate.h), up to @wan_rate
@@ -121,11 +121,11 @@ struct engine_sink {
  * @file:            make the engine's memory in this file, for engine_adopt(); 0: nobody adopts it
  * @undo:            what a batch changes can be undone; always with @file
  * @kept_bytes:      memory beside it that the caller keeps (engine_kept())
- * @shared:          it is one of several that have the links in common (engine_follow())
+ * @shared:          it is one of several that have links and memory in common (engine_follow())
  * @fence:           connections with custody are held (struct engine_sink, @hold)
  */
 struct engine_config {
-	uint64_t pool_bytes;
+	uint64_t pool_bytes, pool_most;
 	uint32_t max_conns;
 	uint64_t wan_rate;
 	bool wan_auto;
@@ -297,6 +297,14 @@ void engine_tick(struct engine *e, uint64_t now_ns);
 #define ENGINES_MAX 16u
 void engine_follow(struct engine *const *e, unsigned int n, uint64_t now_ns);
 void engine_meter(struct engine *e, uint64_t now_ns);
+
+/**
+ * engine_lend - let @to have up to @bytes of the pool's memory that @from can do without; NULL: that
+ * no engine has. False: the system has not so much. To be called after all have ticked, as
+ * engine_caps(): what the others hold counts for the cap of a rule, too.
+ */
+bool engine_lend(struct engine *from, struct engine *to, uint64_t bytes, uint64_t now_ns);
+void engine_caps(struct engine *const *e, unsigned int n);
 
 /** engine_deadline - when engine_tick() wants to be called next, UINT64_MAX for never. */
 uint64_t engine_deadline(const struct engine *e);
@@ -470,9 +478,12 @@ struct ledger engine_custody(struct engine *e, int rule, uint64_t now_ns);
 
 uint64_t engine_counter(const struct engine *e, enum engine_counter c);
 
-/** struct engine_memory - for `stats show`. */
+/** struct engine_memory - for `stats show`. @pool_most: what it can grow to; @pool_spare: what it
+ * can do without, @pool_short: it should have more (engine_lend()). */
 struct engine_memory {
-	uint64_t pool_bytes, custody_used, custody_cap, transit_used, transit_cap;
+	bool pool_short;
+	uint64_t pool_bytes, pool_most, pool_spare, custody_used, custody_cap, transit_used,
+		transit_cap;
 	uint32_t flows, flows_max, conns;
 	uint32_t lane_bytes; /* state per lane besides packets */
 };

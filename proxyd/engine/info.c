@@ -218,7 +218,10 @@ struct ledger engine_custody(struct engine *e, int rule, uint64_t now_ns)
 void engine_memory(const struct engine *e, struct engine_memory *out)
 {
 	*out = (struct engine_memory){
-		.pool_bytes = e->cfg.pool_bytes,
+		.pool_bytes = pool_size(e->pool),
+		.pool_most = e->cfg.pool_most,
+		.pool_spare = pool_spare(e->pool),
+		.pool_short = pool_short(e->pool),
 		.custody_used = pool_used(e->pool, POOL_CUSTODY),
 		.custody_cap = pool_cap_now(e->pool, POOL_CUSTODY),
 		.transit_used = pool_used(e->pool, POOL_TRANSIT),

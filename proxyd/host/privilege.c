@@ -19,6 +19,7 @@
 #include <asm/termbits.h>
 #include <cap-ng.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/sockios.h>
 #include <seccomp.h>
@@ -133,6 +134,9 @@ static const struct allowed_if allowed_if[] = {
 	IS(bpf, 0, BPF_OBJ_PIN),
 	IS(bpf, 0, BPF_OBJ_GET_INFO_BY_FD),
 	IS(bpf, 0, BPF_LINK_DETACH),
+	/* memory of the pool, lent by one core to another (store/arena.c) */
+	IS(fallocate, 1, FALLOC_FL_KEEP_SIZE),
+	IS(fallocate, 1, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE),
 	LACKS(mmap, 2, PROT_EXEC),
 	LACKS(mprotect, 2, PROT_EXEC),
 	IS(socket, 0, AF_UNIX),

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/pool.h"
+
 /**
  * struct shard
  * @of, @index: whose sink it is, and which one of them
@@ -20,8 +22,16 @@ struct shards {
 	struct shard shard[SHARDS_MAX];
 	struct engine *engine[SHARDS_MAX];
 	uint32_t expected[SHARDS_MAX]; /* connections of each, see shards_expect() */
-	struct rule rules[RULE_MAX];   /* as each engine has them */
+	uint64_t lend_at;	       /* memory of the pool, not before */
+	unsigned int lent;	       /* to this one last */
 };
+
+/* A round lends so much: the system needs some 0.3 ms for it. */
+#define LEND_MOST     (1u << 20)
+/* When the system had no memory. */
+#define LEND_AGAIN_NS 1000000000u
+/* One pair of hosts may have all connections, and they are not lent. */
+#define CONNS_LEAST   4096u
 
 #define shard_each(s, e)                                                                           \
 	for (unsigned int k_ = 0; k_ < (s)->n; k_++)                                               \
@@ -82,8 +92,11 @@ static struct engine_config part_of(const struct engine_config *cfg, unsigned in
 {
 	struct engine_config c = *cfg;
 
+	c.pool_most = c.pool_bytes;
 	c.pool_bytes /= n;
 	c.max_conns = (c.max_conns + n - 1) / n;
+	if (c.max_conns < CONNS_LEAST)
+		c.max_conns = cfg->max_conns < CONNS_LEAST ? cfg->max_conns : CONNS_LEAST;
 	c.max_conns = c.max_conns < conns ? conns : c.max_conns;
 	c.shared = n > 1;
 	c.file = files ? files[i] : 0;
@@ -225,10 +238,55 @@ void shards_begin(struct shards *s, uint64_t now_ns)
 		engine_follow(s->engine, s->n, now_ns);
 }
 
+/* Shard @i is short of memory: it gets some that none has, for the system refused it or a process
+ * was killed while it was lent, else of the one that can spare most. */
+static void lend(struct shards *s, unsigned int i, const struct engine_memory *m, uint64_t now_ns)
+{
+	struct engine *from = NULL;
+	uint64_t had = 0, spare;
+	bool nobodys;
+
+	for (unsigned int k = 0; k < s->n; k++)
+		had += m[k].pool_bytes;
+	spare = m[i].pool_most >= had + POOL_BLOCK ? m[i].pool_most - had : 0;
+	nobodys = spare;
+	for (unsigned int k = 0; k < s->n && !nobodys; k++) {
+		if (k == i || m[k].pool_spare <= spare)
+			continue;
+		from = s->engine[k];
+		spare = m[k].pool_spare;
+	}
+	spare = spare < LEND_MOST ? spare : LEND_MOST;
+	if (spare && !engine_lend(from, s->engine[i], spare, now_ns))
+		s->lend_at = now_ns + LEND_AGAIN_NS;
+}
+
+/* Whoever is short gets memory: one shard a round, and the next one the next time. */
+static void lend_pool(struct shards *s, uint64_t now_ns)
+{
+	struct engine_memory m[SHARDS_MAX];
+
+	if (now_ns < s->lend_at)
+		return;
+	for (unsigned int i = 0; i < s->n; i++)
+		engine_memory(s->engine[i], &m[i]);
+	for (unsigned int k = 1; k <= s->n; k++) {
+		unsigned int i = (s->lent + k) % s->n;
+
+		if (!m[i].pool_short)
+			continue;
+		lend(s, i, m, now_ns);
+		s->lent = i;
+		return;
+	}
+}
+
 void shards_end(struct shards *s, uint64_t now_ns)
 {
 	if (s->n == 1)
 		return;
+	lend_pool(s, now_ns);
+	engine_caps(s->engine, s->n);
 	engine_follow(s->engine, s->n, now_ns);
 	engine_meter(s->engine[0], now_ns);
 }
@@ -355,16 +413,10 @@ void shards_go_on(struct shards *s, uint64_t now_ns)
 		engine_go_on(e, now_ns);
 }
 
-/* What a rule may have of the pool is divided, too. */
 void shards_rules(struct shards *s, const struct rule *rules, unsigned int n, uint64_t now_ns)
 {
-	n = n > RULE_MAX ? RULE_MAX : n;
-	for (unsigned int i = 0; i < n; i++) {
-		s->rules[i] = rules[i];
-		s->rules[i].cap = (rules[i].cap + s->n - 1) / s->n;
-	}
 	shard_each (s, e)
-		engine_rules(e, s->rules, n, now_ns);
+		engine_rules(e, rules, n, now_ns);
 }
 
 void shards_limits(struct shards *s, const struct engine_config *cfg, uint64_t now_ns)
@@ -500,6 +552,7 @@ void shards_memory(const struct shards *s, struct engine_memory *out)
 	shard_each (s, e) {
 		engine_memory(e, &m);
 		sum.pool_bytes += m.pool_bytes;
+		sum.pool_most = m.pool_most;
 		sum.custody_used += m.custody_used;
 		sum.custody_cap += m.custody_cap;
 		sum.transit_used += m.transit_used;

@@ -24,7 +24,8 @@
  * A connection's number here is the engine's times the number of shards, plus the shard. With one
  * shard everything is as the engine alone has it.
  *
- * Pool and table are divided evenly: a pair of hosts gets what its shard has.
+ * The pool is divided evenly at first; between rounds, shards that are short get memory of those
+ * that can do without, so one busy pair of hosts can have most of it. Tables are divided for good.
  *
  * row: ENG-21
  */

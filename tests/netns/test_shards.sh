@@ -209,6 +209,22 @@ it "one core instead of two near the requesters: no hand-over, but no host notic
 it "and two again" amid two-a cores_now a 2
 it "the same near the responders" amid one-b cores_now b 1
 
+# One pair of hosts has more in custody than three quarters of half the pool: the other shard lent it memory.
+more_than_its_share()
+{
+	jq_true a stats '[.[] | select(.group == "memory") | {(.name): .value}] | add | .["custody-used"] > .["pool-bytes"] * 0.45'
+}
+
+one_pair()
+{
+	local PAIRS=1 status=0
+	local HOST=(--size 1M --depth 64 --mtu 4096 --timeout-exp 16 --region 64M --cm)
+
+	pairs_begin lent && await 30 more_than_its_share && next_daemon a KILL && await 30 more_than_its_share && all_more lent 8 || status=1
+	pairs_end lent && [ $status = 0 ] && [ "$(stat_of a faults)$(stat_of b faults)" = 00 ]
+}
+it "one pair of hosts has more than its core's share of the pool, through a kill -9" one_pair
+
 await 30 settled
 it "stop with nothing owed" pair_stop
 it "then nothing is left to go on with" eval '[ -z "$(ls "$RUN")" ]'

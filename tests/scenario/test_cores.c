@@ -139,6 +139,39 @@ static void test_ahead(void **state)
 	met(kills, parted);
 }
 
+/* One pair of hosts, and later another one, has more on the way than its engine's share of the
+ * pool. */
+static void test_lends(void **state)
+{
+	uint64_t kills = world_kills, lent = world_lent;
+	struct plan p;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= WORLDS; seed++) {
+		plan_of(&p, seed);
+		p.cores1 = 3;
+		p.delay_ns = 10 * MS;
+		p.nincidents = 0;
+		p.nqps = 2;
+		p.pool_bytes = 24 << 20;
+		for (uint32_t i = 0; i < p.nqps; i++) {
+			p.qp[i].mtu = 4096;
+			p.qp[i].mr_kib = 4096;
+			for (int s = 0; s < 2; s++)
+				p.qp[i].work[s] = (struct plan_work){.ops = 1u << RC_WRITE,
+								     .max = 1 << 20,
+								     .count = 60 + 60 * i,
+								     .outstanding = 16};
+		}
+		live(&p);
+	}
+	print_message("kills %llu, rounds with memory lent %llu\n",
+		      (unsigned long long)(world_kills - kills),
+		      (unsigned long long)(world_lent - lent));
+	assert_true(world_kills - kills >= 5 * (uint64_t)WORLDS);
+	assert_true(world_lent - lent >= 100 * (uint64_t)WORLDS);
+}
+
 /* Whoever follows may find unreadable what was left, and have fewer places. */
 static void test_heirs(void **state)
 {
@@ -169,6 +202,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_transfers),
 		cmocka_unit_test(test_ahead),
+		cmocka_unit_test(test_lends),
 		cmocka_unit_test(test_heirs),
 	};
 

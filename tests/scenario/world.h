@@ -287,8 +287,9 @@ struct world {
  * was looked at whether they could be undone. */
 extern uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched;
 
-/* And how often one died when some of its engines had ended a batch and others had not. */
-extern uint64_t world_parted;
+/* And how often one died when some of its engines had ended a batch and others had not; how many
+ * rounds ended with memory of the pool lent by one engine to another. */
+extern uint64_t world_parted, world_lent;
 
 /* world_heir.c: those that follow may find unreadable what was left; how often they have, and how
  * many died as they began. */

@@ -31,7 +31,8 @@
 #define WATCH_EVERY 50u
 #define KILL_US	    300 /* a kill that is due comes within this */
 
-uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched, world_parted;
+uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched;
+uint64_t world_parted, world_lent;
 
 static sigjmp_buf killed;
 static volatile sig_atomic_t armed, busy;
@@ -242,6 +243,18 @@ struct arrival {
 	bool waits;	 /* and does */
 };
 
+static bool has_lent(const struct shards *s)
+{
+	struct engine_memory m;
+
+	for (unsigned int i = 0; i < shards_n(s); i++) {
+		engine_memory(shards_engine(s, i), &m);
+		if (m.pool_bytes > m.pool_most / shards_n(s))
+			return true;
+	}
+	return false;
+}
+
 /* All engines end their batches, in any order; but only @most of them, then the process dies. */
 static void round_of(struct world *w, int side, unsigned int most)
 {
@@ -251,8 +264,10 @@ static void round_of(struct world *w, int side, unsigned int most)
 	shards_begin(s, w->now);
 	for (unsigned int i = 0; i < n && i < most; i++)
 		engine_tick(shards_engine(s, (first + i) % n), w->now);
-	if (most > n)
-		shards_end(s, w->now);
+	if (most <= n)
+		return;
+	shards_end(s, w->now);
+	world_lent += n > 1 && has_lent(s);
 }
 
 static void arrive(struct world *w, int side, struct arrival *a)

@@ -5,6 +5,7 @@
  * own.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/if_xdp.h>
 #include <net/if.h>
@@ -85,6 +86,21 @@ static bool bpf_map_update(void)
 	union bpf_attr a = {.map_fd = 1000};
 
 	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &a, sizeof(a)) >= 0;
+}
+
+static int memory;
+
+static bool memory_lent(void)
+{
+	const int keep = FALLOC_FL_KEEP_SIZE;
+
+	return !fallocate(memory, keep, 0, 65536) &&
+	       !fallocate(memory, keep | FALLOC_FL_PUNCH_HOLE, 0, 65536);
+}
+
+static bool memory_enlarged(void)
+{
+	return !fallocate(memory, 0, 0, 65536);
 }
 
 static bool map_executable(void)
@@ -213,6 +229,16 @@ static void test_exec(void **state)
 	assert_int_equal(errno_of(0, map_executable), 0);
 }
 
+static void test_memory(void **state)
+{
+	(void)state;
+	memory = memfd_create("pool", MFD_CLOEXEC);
+	assert_true(memory >= 0);
+	assert_int_equal(errno_of(SANDBOX, memory_lent), 0);
+	assert_int_equal(errno_of(SANDBOX, memory_enlarged), EPERM);
+	close(memory);
+}
+
 static void test_sockets(void **state)
 {
 	(void)state;
@@ -238,9 +264,8 @@ static void test_capabilities(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bpf),
-		cmocka_unit_test(test_exec),
-		cmocka_unit_test(test_sockets),
+		cmocka_unit_test(test_bpf),	     cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_memory),	     cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_capabilities),
 	};
 
