@@ -378,7 +378,7 @@ uint64_t engine_kept_at(int fd)
 
 int engine_lock(const struct engine *e)
 {
-	return arena_lock(&e->arena, bare_bytes(&e->cfg));
+	return arena_lock(&e->arena, e->cfg.file ? 0 : e->arena.size - bare_bytes(&e->cfg));
 }
 
 void engine_huge(const struct engine *e)

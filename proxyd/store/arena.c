@@ -149,13 +149,9 @@ int arena_adopt(struct arena *a, int fd)
 	return 0;
 }
 
-int arena_lock(const struct arena *a, size_t bare)
+int arena_lock(const struct arena *a, size_t reserve)
 {
-	struct stat st;
-
-	/* a file's memory is allocated already, and fallocate() on all of it would take long */
-	if (!fstat(a->fd, &st) && (uint64_t)st.st_blocks * 512 < a->size - bare &&
-	    fallocate(a->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)(a->size - bare)))
+	if (reserve && fallocate(a->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)reserve))
 		return -errno;
 	/* ONFAULT: locking all of it at once would take long, and hosts wait during a hand-over. */
 	return mlock2(a->base, a->size, MLOCK_ONFAULT) ? -errno : 0;

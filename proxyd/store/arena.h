@@ -40,9 +40,9 @@ int arena_init_file(struct arena *a, int fd, size_t size, size_t bare);
  *  success. 0, -EINVAL when @fd is no arena, or another negative errno. */
 int arena_adopt(struct arena *a, int fd);
 
-/** arena_lock - reserve all of its memory but for the last @bare bytes, and lock the pages in use.
- *  0 or negative errno. */
-int arena_lock(const struct arena *a, size_t bare);
+/** arena_lock - reserve its first @reserve bytes, and lock the pages in use. A file's were reserved
+ *  when it was made, and what it has lent since is another's: 0 then. 0 or negative errno. */
+int arena_lock(const struct arena *a, size_t reserve);
 
 /** arena_back - reserve the memory of [@p, @p + @size), whole pages. 0 or negative errno. */
 int arena_back(const struct arena *a, const void *p, size_t size);

@@ -180,6 +180,8 @@ static void test_memory(void **state)
 	assert_int_equal(pool_shrink(r.p, &r.a, 20 * MIB), 20 * MIB);
 	commit(&r);
 	assert_int_equal(memory(&r), first - 20 * MIB);
+	(void)arena_lock(&r.a, 0); /* a successor's */
+	assert_int_equal(memory(&r), first - 20 * MIB);
 	check_bytes(&r);
 	empty(&r, 0);
 	arena_exit(&r.a);
