@@ -56,7 +56,7 @@ LDFLAGS += -fsanitize=$(SAN)
 endif
 
 # The layers, lowest first; each may include only those before it (tests/lint/layers.sh checks it).
-CORE_DIRS := proxyd/wire proxyd/store proxyd/rate proxyd/engine $(addprefix proxyd/engine/,number core owner learn fault reads prefetch announce link far near)
+CORE_DIRS := proxyd/wire proxyd/store proxyd/rate proxyd/rule proxyd/engine $(addprefix proxyd/engine/,number core owner learn fault reads prefetch announce link far near)
 CORE_SRC := $(wildcard $(addsuffix /*.c,$(CORE_DIRS)))
 CORE_LIBS := -lisal -lxxhash -lsodium -lm
 DAEMON_SRC := $(wildcard proxyd/shards/*.c proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "config/resolver.h" /* RESOLVER_NAME */
-#include "engine/rule.h"
+#include "rule/rule.h"
 #include "peer/session.h" /* SESSION_KEYS */
 #include "port/afxdp.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/rule.h"
+#include "rule/rule.h"
 
 /** value_number - decimal, @min .. @max. */
 const char *value_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);

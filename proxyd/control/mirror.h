@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "engine/rule.h"
+#include "rule/rule.h"
 #include "peer/session.h"
 
 #define MIRROR_TEXT 256

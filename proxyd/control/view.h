@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
-#include "engine/rule.h"
+#include "rule/rule.h"
 #include "shards/shards.h"
 
 struct afxdp;

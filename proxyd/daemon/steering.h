@@ -6,7 +6,7 @@
 #ifndef LONGHAUL_STEERING_H
 #define LONGHAUL_STEERING_H
 
-#include "engine/rule.h"
+#include "rule/rule.h"
 #include "port/afxdp.h"
 
 /** struct steering - @vlan: by VLAN id, STEER_UNTAGGED for untagged frames. */

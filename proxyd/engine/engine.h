@@ -12,7 +12,7 @@
 
 #include "engine/counters.h"
 #include "engine/report.h"
-#include "engine/rule.h"
+#include "rule/rule.h"
 #include "rate/rate.h"
 #include "wire/build.h"
 #include "wire/storage.h"

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "engine/report.h"
-#include "engine/rule.h"
+#include "rule/rule.h"
 
 #define PROTO_VERSION	 1
 #define PROTO_HDR	 4  /* type, flags, length */

@@ -27,7 +27,7 @@
 
 #include "engine/engine.h" /* enum peer_event */
 #include "engine/report.h"
-#include "engine/rule.h" /* PEER_MAX, struct prefix */
+#include "rule/rule.h" /* PEER_MAX, struct prefix */
 #include "peer/key.h"
 #include "peer/proto.h"
 

@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/rule.h" /* PEER_MAX */
+#include "rule/rule.h" /* PEER_MAX */
 #include "peer/session.h"
 
 #define BATCH	   32

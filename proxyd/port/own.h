@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "engine/rule.h"
+#include "rule/rule.h"
 
 #define OWN_MAX 1024u
 

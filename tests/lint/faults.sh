@@ -29,7 +29,7 @@ done
 [ $failed = 0 ] && echo "ok 1 - $faults faults can be applied" || echo "not ok 1 - $failed of $faults faults cannot be applied"
 [ ! -s "$dir/said" ] || sed 's/^/# /' "$dir/said"
 
-mapfile -t sources < <(find proxyd/rate proxyd/engine -name '*.c' ! -path proxyd/engine/engine.c)
+mapfile -t sources < <(find proxyd/rate proxyd/rule proxyd/engine -name '*.c' ! -path proxyd/engine/engine.c)
 sed '0,/^{$/s//{\n\tif (one \&\& two)\n\t\tfirst();/' proxyd/engine/engine.c >"$dir/engine.c"
 change=$(diff <(perl tests/selftest/mutate.pl 1 proxyd/engine/engine.c "${sources[@]}" | cut -f 3-) \
 	<(perl tests/selftest/mutate.pl 1 "$dir/engine.c" "${sources[@]}" | cut -f 3-) | grep '^[<>]' | LC_ALL=C sort)

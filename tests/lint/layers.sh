@@ -5,7 +5,7 @@
 # does I/O or reads a clock, and every file names its licence.
 . "$(dirname "$0")/report.inc"
 
-LAYERS=(wire store rate engine shards peer port control config host daemon)
+LAYERS=(wire store rate rule engine shards peer port control config host daemon)
 PURE='sys/socket\.h|netinet/|poll\.h|time\.h|sys/time\.h|sys/epoll\.h|ev\.h|pthread\.h|stdio\.h'
 
 # Files of directory $1 that include a header whose name matches $2
@@ -20,7 +20,7 @@ for ((i = ${#LAYERS[@]} - 1; i >= 0; i--)); do
 	# The XDP program's header is port's. The daemon shows a replay as the tool does.
 	bpf= tool='cli/|version\.h|'
 	case $layer in
-	wire | store | rate | engine | peer) bpf='|steer\.h|bpf/' ;;
+	wire | store | rate | rule | engine | peer) bpf='|steer\.h|bpf/' ;;
 	daemon) tool= ;;
 	esac
 	report "proxyd/$layer includes nothing above it" \
@@ -38,11 +38,11 @@ for ((i = ${#ROOMS[@]} - 1; i >= 0; i--)); do
 	done
 	above+="|${ROOMS[i]//\//|}"
 done
-for layer in wire store rate engine; do
+for layer in wire store rate rule engine; do
 	report "proxyd/$layer is pure" "$(includes "proxyd/$layer" "$PURE")"
 done
 report "the engine and the wire layer do not allocate on the data path" \
-	"$(grep -nE '[^_a-z](malloc|realloc)\(' -r proxyd/wire proxyd/rate proxyd/engine --include='*.c')"
+	"$(grep -nE '[^_a-z](malloc|realloc)\(' -r proxyd/wire proxyd/rate proxyd/rule proxyd/engine --include='*.c')"
 report "cli includes only itself, keys, values of the configuration, the CRC and the version" \
 	"$(grep -nE '^#include "' -r cli --exclude-dir=wanem | grep -vE '"(cli/|peer/key\.h|config/config_value\.h|wire/crc32\.h|version\.h)')"
 report "metrics includes only itself, the tool's client and the version" \

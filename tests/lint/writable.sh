@@ -8,7 +8,7 @@
 
 B=${B:-build}
 CC=${CC:-gcc}
-DIRS=(proxyd/wire proxyd/store proxyd/rate proxyd/engine)
+DIRS=(proxyd/wire proxyd/store proxyd/rate proxyd/rule proxyd/engine)
 # Made before main(), and read from then on; a hook of tests. It only ever gets shorter.
 WRITABLE=(
 	proxyd/wire/crc32.o:crc32_consts

@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-#include "engine/rule.h"
+#include "rule/rule.h"
 #include "peer/session.h"
 #include "peer/socket.h"
 

@@ -2,8 +2,8 @@
 /*
  * What the operator asks for: which traffic, how it is acknowledged, through which peer.
  */
-#ifndef LONGHAUL_ENGINE_RULE_H
-#define LONGHAUL_ENGINE_RULE_H
+#ifndef LONGHAUL_RULE_RULE_H
+#define LONGHAUL_RULE_RULE_H
 
 #include <stdbool.h>
 #include <stdint.h>

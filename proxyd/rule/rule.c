@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "engine/rule.h"
+#include "rule/rule.h"
 
 #include <string.h>
 
