@@ -299,8 +299,8 @@ void engine_follow(struct engine *const *e, unsigned int n, uint64_t now_ns);
 void engine_meter(struct engine *e, uint64_t now_ns);
 
 /**
- * engine_lend - let @to have up to @bytes of the pool's memory that @from can do without; NULL: that
- * no engine has. False: the system has not so much. To be called after all have ticked, as
+ * engine_lend - give @to up to @bytes of the pool's memory that @from can do without; @from NULL:
+ * that no engine has. False: the system has not so much. To be called after all have ticked, as
  * engine_caps(): what the others hold counts for the cap of a rule, too.
  */
 bool engine_lend(struct engine *from, struct engine *to, uint64_t bytes, uint64_t now_ns);

@@ -28,6 +28,6 @@ void engine_caps(struct engine *const *e, unsigned int n)
 		for (unsigned int i = 0; i < n; i++)
 			all += e[i]->rule_bytes[r];
 		for (unsigned int i = 0; i < n; i++)
-			e[i]->rule_others[r] = all - e[i]->rule_bytes[r];
+			e[i]->cache.rule_others[r] = all - e[i]->rule_bytes[r];
 	}
 }

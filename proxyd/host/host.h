@@ -60,8 +60,8 @@ void host_check_memory(const struct config *c, struct config_errors *errs,
 /** host_memory_limit - memory limit of a process by its control groups, in bytes; 0: no limit.
  *  @groups: its /proc/PID/cgroup. Both: host_groups.c. */
 uint64_t host_memory_limit(FILE *groups);
-/** host_processor_limit - the same of its processor time, in thousandths of a processor. @root: where
- *  groups are, HOST_GROUPS. */
+/** host_processor_limit - likewise of its processor time, in thousandths of a processor. @root:
+ *  where groups are, HOST_GROUPS. */
 #define HOST_GROUPS "/sys/fs/cgroup"
 uint64_t host_processor_limit(FILE *groups, const char *root);
 

@@ -36,8 +36,8 @@ unsigned int host_cores_in(const struct host_room *r, char why[HOST_WHY])
 	return n ? n : 1;
 }
 
-/* 0 when unknown. A set of the library's own size is too small for the kernel of a large host. With
- * less time than one for each thread (CPUQuota of the unit) all would stand still in each period. */
+/* 0 when unknown. A set of the library's own size is too small for the kernel of a large host. If
+ * CPUQuota of the unit is less than a processor for each thread, all stand still in each period. */
 static unsigned int processors(void)
 {
 	FILE *groups = fopen("/proc/self/cgroup", "re");

@@ -326,8 +326,8 @@ static void test_caps(void **state)
 		shards_engine(s, i)->rule_bytes[0] = shards_engine(s, i)->rule_bytes[1] = 1000 << i;
 	rounds(s, 1, NOW);
 	for (unsigned int i = 0; i < N; i++) {
-		assert_int_equal(shards_engine(s, i)->rule_others[0], 0);
-		assert_int_equal(shards_engine(s, i)->rule_others[1], 7000 - (1000 << i));
+		assert_int_equal(shards_engine(s, i)->cache.rule_others[0], 0);
+		assert_int_equal(shards_engine(s, i)->cache.rule_others[1], 7000 - (1000 << i));
 	}
 	shards_destroy(s);
 }

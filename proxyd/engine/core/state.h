@@ -218,6 +218,7 @@ struct seal_tags {
 struct engine_cache {
 	struct seal_tags tags[SEAL_TAGS];
 	struct parity_sum sums[PARITY_SUMS];
+	uint64_t rule_others[RULE_MAX]; /* custody per rule of other engines (lend.c) */
 };
 
 struct order;
@@ -303,7 +304,6 @@ struct engine {
 	struct {
 	} cold;
 	struct engine_cache cache;	/* not noted */
-	uint64_t rule_others[RULE_MAX]; /* custody per rule of other engines (lend.c), not noted */
 	struct wan_link link[LINKS];	/* link_at(), link_rate() */
 	uint16_t half_host[HALF_HOSTS]; /* half-known flows by the hash of their source */
 	struct host_pair pair[PAIR_SLOTS];

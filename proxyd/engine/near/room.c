@@ -69,7 +69,7 @@ bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
 {
 	uint64_t cap = fl->rule < 0 ? 0 : e->rules[fl->rule].cap;
 
-	return cap && e->rule_bytes[fl->rule] + e->rule_others[fl->rule] + len > cap;
+	return cap && e->rule_bytes[fl->rule] + e->cache.rule_others[fl->rule] + len > cap;
 }
 
 /*
