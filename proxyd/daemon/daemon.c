@@ -240,6 +240,20 @@ static void tell_round_trips(struct daemon *d)
 			shards_peer_rtt(d->shards, i, session_rtt(d->session, i));
 }
 
+/* Memory that one core lent another and the system did not give back: others have taken it. */
+static void tell_lacking(struct daemon *d, const struct engine_memory *mem)
+{
+	uint64_t lacks = mem->pool_most - mem->pool_bytes;
+	bool lacking = lacks >= (1u << 20);
+
+	if (lacking && !d->lacking)
+		log_line(LOG_WARNING,
+			 "the system has no memory for %llu MiB of 'pool': enlarge the file system "
+			 "of %s, or raise MemoryMax of the unit",
+			 (unsigned long long)lacks >> 20, d->cfg->socket);
+	d->lacking = lacking;
+}
+
 static void every_second(struct daemon *d)
 {
 	struct engine_memory mem;
@@ -254,6 +268,8 @@ static void every_second(struct daemon *d)
 	tell_sites(d);
 	daemon_path(d);
 	shards_memory(d->shards, &mem);
+	if (shards_n(d->shards) > 1)
+		tell_lacking(d, &mem);
 	sd_notifyf(0,
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",
 		   d->cfg->nrules, mem.conns, (unsigned long long)mem.custody_used >> 10,

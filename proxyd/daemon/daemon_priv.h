@@ -62,6 +62,7 @@ struct core {
  * @adopted:     a former process made the engine; @hand_over: another one goes on with it
  * @boots_known: the file has the peers' epochs that the engine was told; @boot_told: these, 0: none
  * @shard_fd:    [shard] -> its file, that of the first is @state_fd
+ * @lacking:     some of the pool has no memory, which the log has told
  * @sockets:     of a core, at most; @says: taken by engines that say something, while cores work
  * @look_at:     when to look for datagrams, unless the loop tells of some before, @sock_told
  * @frames:      that came in this turn
@@ -69,7 +70,7 @@ struct core {
 struct daemon {
 	struct config *cfg;
 	int state_fd;
-	bool adopted, hand_over, boots_known, sock_told;
+	bool adopted, hand_over, boots_known, sock_told, lacking;
 	uint64_t boot_told[PEER_MAX];
 	bool vlan_strip[STEER_PORTS]; /* the former process did not restore it */
 	char state_path[STATE_PATH];

@@ -313,6 +313,42 @@ static void test_lends_what_nobody_has(void **state)
 	shards_destroy(s);
 }
 
+/* The system has no memory: one step is lost until it has, not more, and it is tried seldom. */
+static void test_lends_in_vain(void **state)
+{
+	static pool_loc at[PACKETS];
+	struct engine_config c = config;
+	struct engine_memory m;
+	struct pool_log log;
+	uint64_t size[N], all;
+	struct shards *s;
+	struct engine *e;
+	int fd;
+
+	(void)state;
+	c.pool_bytes = 48 << 20;
+	s = some_shards(N, &c, NOW);
+	all = sizes(s, size);
+	e = shards_engine(s, 1);
+	fd = e->arena.fd;
+	e->arena.fd = -1;
+	pool_log_init(&log);
+	(void)load(s, 1, &log, at);
+	rounds(s, 100, NOW + 100 * MS);
+	assert_int_equal(sizes(s, size), all - (1 << 20));
+	rounds(s, 100, NOW + 3000 * MS);
+	shards_memory(s, &m);
+	assert_int_equal(m.pool_bytes, all - (1 << 20));
+	assert_int_equal(m.pool_most, all);
+	e->arena.fd = fd;
+	rounds(s, 1, NOW + 3900 * MS);
+	assert_int_equal(sizes(s, size), all - (1 << 20));
+	rounds(s, 100, NOW + 4100 * MS);
+	assert_int_equal(sizes(s, size), all);
+	assert_in_range(size[1], all / 3 + 1, all);
+	shards_destroy(s);
+}
+
 /* The cap of a rule is of all engines together. */
 static void test_caps(void **state)
 {
@@ -550,6 +586,7 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_lends),
 		cmocka_unit_test(test_lends_what_nobody_has),
+		cmocka_unit_test(test_lends_in_vain),
 		cmocka_unit_test(test_caps),
 		cmocka_unit_test(test_link_counts),
 		cmocka_unit_test(test_tokens),
