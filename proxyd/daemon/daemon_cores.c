@@ -153,11 +153,9 @@ static void tick(struct core *c)
 	if (told)
 		capture_before(&d->capture, &d->view, d->now);
 	for (unsigned int i = c->index; i < shards_n(d->shards); i += d->ncores) {
-		struct engine *e = engine_of(c, i);
-
-		engine_tick(e, d->now);
-		if (engine_deadline(e) <= d->now)
-			engine_tick(e, d->now);
+		shard_tick(d->shards, i, d->now);
+		if (engine_deadline(engine_of(c, i)) <= d->now)
+			shard_tick(d->shards, i, d->now);
 	}
 	if (told)
 		capture_after(&d->capture, &d->view, d->now);

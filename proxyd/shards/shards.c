@@ -6,13 +6,22 @@
 
 #include "store/pool.h"
 
+/** struct freed - a connection that is to be held no more. */
+struct freed {
+	struct flow_key requests;
+	uint32_t lqpn;
+};
+
 /**
  * struct shard
  * @of, @index: whose sink it is, and which one of them
+ * @freed: @nfreed in this batch, of @room at most
  */
 struct shard {
 	struct shards *of;
 	unsigned int index;
+	struct freed *freed;
+	uint32_t nfreed, room;
 };
 
 struct shards {
@@ -63,12 +72,46 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 	sh->of->sink.event(sh->of->sink.ctx, sh->index, &out);
 }
 
+static int hold(const struct shard *sh, const struct flow_key *requests, uint32_t lqpn,
+		const struct template *headers, bool on)
+{
+	return sh->of->sink.hold(sh->of->sink.ctx, sh->index, requests, lqpn, headers, on);
+}
+
+static bool free_later(struct shard *sh, const struct flow_key *requests, uint32_t lqpn)
+{
+	if (sh->nfreed == sh->room)
+		return false;
+	sh->freed[sh->nfreed++] = (struct freed){.requests = *requests, .lqpn = lqpn};
+	return true;
+}
+
+/* It is held again, in the same batch. As another connection it is freed first. */
+static void not_later(struct shard *sh, const struct flow_key *requests, uint32_t lqpn)
+{
+	for (uint32_t i = sh->nfreed; i--;) {
+		struct freed f = sh->freed[i];
+
+		if (memcmp(&f.requests, requests, sizeof(*requests)))
+			continue;
+		sh->freed[i] = sh->freed[--sh->nfreed];
+		if (f.lqpn != lqpn)
+			(void)hold(sh, requests, f.lqpn, NULL, false);
+	}
+}
+
+/* A batch that does not end is undone, and the lane is held as before. So its packets must not pass
+ * before the batch has ended. */
 static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn,
 		     const struct template *headers, bool on)
 {
-	const struct shard *sh = ctx;
+	struct shard *sh = ctx;
 
-	return sh->of->sink.hold(sh->of->sink.ctx, sh->index, requests, lqpn, headers, on);
+	if (on)
+		not_later(sh, requests, lqpn);
+	else if (free_later(sh, requests, lqpn))
+		return 0;
+	return hold(sh, requests, lqpn, headers, on);
 }
 
 /* ---- making them ---- */
@@ -132,7 +175,21 @@ static void destroy_engines(struct shards *s)
 		if (s->engine[i])
 			engine_destroy(s->engine[i]);
 		s->engine[i] = NULL;
+		free(s->shard[i].freed);
+		s->shard[i].freed = NULL;
+		s->shard[i].nfreed = 0;
 	}
+}
+
+/* Room for what a batch lets go: all flows. */
+static bool room_of(struct shard *sh, const struct engine *e)
+{
+	struct engine_memory mem;
+
+	engine_memory(e, &mem);
+	sh->room = mem.flows_max;
+	sh->freed = calloc(sh->room, sizeof(*sh->freed));
+	return sh->freed;
 }
 
 static bool make(struct shards *s, const struct engine_config *cfg, const int *files,
@@ -152,7 +209,7 @@ static bool make(struct shards *s, const struct engine_config *cfg, const int *f
 		own.ctx = &s->shard[i];
 		s->engine[i] = why ? engine_adopt(c.file, &c, &own, now_ns, why)
 				   : engine_create(&c, &own, now_ns);
-		if (!s->engine[i]) {
+		if (!s->engine[i] || !room_of(&s->shard[i], s->engine[i])) {
 			destroy_engines(s);
 			return false;
 		}
@@ -300,10 +357,22 @@ void shards_report(struct shards *s, unsigned int peer, const struct report *r,
 	engine_rx_report(e, peer, r, now_ns);
 }
 
+void shard_tick(struct shards *s, unsigned int shard, uint64_t now_ns)
+{
+	struct shard *sh = &s->shard[shard];
+
+	engine_tick(s->engine[shard], now_ns);
+	while (sh->nfreed) {
+		const struct freed *f = &sh->freed[--sh->nfreed];
+
+		(void)hold(sh, &f->requests, f->lqpn, NULL, false);
+	}
+}
+
 void shards_tick(struct shards *s, uint64_t now_ns)
 {
-	shard_each (s, e)
-		engine_tick(e, now_ns);
+	for (unsigned int i = 0; i < s->n; i++)
+		shard_tick(s, i, now_ns);
 }
 
 uint64_t shards_deadline(const struct shards *s)

@@ -15,7 +15,7 @@
  *
  *	shards_report() ...		reports that have come
  *	shards_begin()			count and share the links (engine_follow())
- *	engine_rx(), engine_tick()	of shards_engine(), each shard in a thread
+ *	engine_rx(), shard_tick()	of each shard in a thread
  *	shards_end()			tell the peers of the links (engine_meter())
  *
  * The link to a peer is one, so the first engine measures it and finds its pace for all. A report
@@ -83,8 +83,10 @@ unsigned int shards_of_frame(const struct shards *s, const uint8_t *data, uint32
 unsigned int shards_of_conn(const struct shards *s, uint32_t conn);
 
 /** shards_engine - for what only its own thread calls: engine_rx(), engine_rx_ask(),
- * engine_rx_soon(), engine_tick(), engine_deadline(). */
+ * engine_rx_soon(), engine_deadline(). */
 struct engine *shards_engine(const struct shards *s, unsigned int shard);
+/** shard_tick - engine_tick() of one, in its own thread; then what it holds no more is let go. */
+void shard_tick(struct shards *s, unsigned int shard, uint64_t now_ns);
 
 /* What one thread calls, and no other at the same time. */
 

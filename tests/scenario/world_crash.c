@@ -263,7 +263,7 @@ static void round_of(struct world *w, int side, unsigned int most)
 
 	shards_begin(s, w->now);
 	for (unsigned int i = 0; i < n && i < most; i++)
-		engine_tick(shards_engine(s, (first + i) % n), w->now);
+		shard_tick(s, (first + i) % n, w->now);
 	if (most <= n)
 		return;
 	shards_end(s, w->now);

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/core/state.h"
 #include "engine/kept.h"
 
 #define DAMAGE_EVERY 6 /* kills */
@@ -108,9 +109,33 @@ void world_heirs_expect(struct world *w, int side, struct shards *s)
 			shards_expect(s, &w->heirs->held[side][i].requests);
 }
 
+static bool in_table(const struct entry *table, const struct flow_key *k)
+{
+	for (uint32_t i = 0; i < HELD_MAX; i++)
+		if (table[i].used && !memcmp(&table[i].requests, k, sizeof(*k)))
+			return true;
+	return false;
+}
+
+/* What an adopted engine takes for held passed until now. */
+static bool passed(const struct world *w, int side)
+{
+	for (unsigned int i = 0; i < shards_n(w->shards[side]); i++) {
+		const struct engine *e = shards_engine(w->shards[side], i);
+
+		flow_each (const struct flow, fl, e)
+			if (fl->lane.fenced && !in_table(w->heirs->held[side], &fl->key))
+				return true;
+	}
+	return false;
+}
+
 void world_heirs_found(struct world *w, int side, bool adopted)
 {
 	struct shards *s = w->shards[side];
+
+	if (w->heirs && adopted && passed(w, side))
+		w->violation = "what an engine holds is not held while it is away";
 
 	for (uint32_t i = 0; w->heirs && i < HELD_MAX; i++) {
 		struct entry *h = &w->heirs->held[side][i];

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "engine/core/state.h"
+#include "engine/core/core.h"
 #include "shards/inbox.h"
 #include "shards/shards.h"
 #include "shards/team.h"
@@ -459,6 +459,85 @@ static void test_tokens(void **state)
 	shards_destroy(s);
 }
 
+/* ---- what is held ---- */
+
+struct hold_calls {
+	struct shards *s;
+	uint32_t freed, lqpn;
+	bool early;
+};
+
+static int on_hold(void *ctx, unsigned int shard, const struct flow_key *requests, uint32_t lqpn,
+		   const struct template *headers, bool on)
+{
+	struct hold_calls *h = ctx;
+
+	(void)requests, (void)headers;
+	h->freed += !on;
+	h->lqpn = lqpn;
+	h->early |= !on && shards_engine(h->s, shard)->undo->used;
+	return 0;
+}
+
+/* Two flows of a pair of hosts, whose requester has the QPN @lqpn. */
+static struct flow *pair(struct engine *e, uint32_t lqpn)
+{
+	struct flow_key k = hosts(1, 1), b = back_of(&k);
+	struct flow *fl = flow_by_key(e, &k), *back;
+
+	b.dqpn = lqpn;
+	fl = fl ? fl : flow_create(e, &k, PORT_LAN);
+	flow_unpair(e, fl);
+	back = flow_create(e, &b, PORT_WAN);
+	assert_true(flow_pair(e, fl, back, LEARNED_CM));
+	return fl;
+}
+
+/* A process may die amid a batch, and the next one has the lane as it was before. So it must be
+ * held until the batch has ended, unless it is held again. */
+static void test_let_go(void **state)
+{
+	struct engine_config c = config;
+	struct shards_sink sink = no_shards_sink;
+	struct hold_calls h = {0};
+	struct engine *e;
+	struct flow *fl;
+
+	(void)state;
+	c.undo = c.fence = true;
+	sink.ctx = &h;
+	sink.hold = on_hold;
+	h.s = shards_new(1, &sink);
+	assert_true(shards_create(h.s, &c, NULL, NOW));
+	e = shards_engine(h.s, 0);
+	shards_tick(h.s, NOW);
+	fl = pair(e, 0x22);
+	lane_guard(e, fl);
+	shards_tick(h.s, NOW);
+	lane_unfence(e, fl);
+	assert_int_equal(h.freed, 0);
+	lane_guard(e, fl);
+	shards_tick(h.s, NOW);
+	assert_int_equal(h.freed, 0);
+	lane_unfence(e, fl);
+	shards_tick(h.s, NOW);
+	assert_int_equal(h.freed, 1);
+	assert_int_equal(h.lqpn, 0x22);
+	shards_tick(h.s, NOW);
+	assert_int_equal(h.freed, 1);
+	assert_false(h.early);
+	/* held again as another connection's: the entries of the former one must go first */
+	lane_guard(e, fl);
+	lane_unfence(e, fl);
+	fl = pair(e, 0x23);
+	lane_guard(e, fl);
+	assert_int_equal(h.freed, 2);
+	assert_int_equal(h.lqpn, 0x23);
+	shards_tick(h.s, NOW);
+	assert_int_equal(h.freed, 2);
+	shards_destroy(h.s);
+}
+
 /* ---- threads ---- */
 
 #define FRAMES 20000u
@@ -594,6 +673,7 @@ int main(void)
 		cmocka_unit_test(test_inbox_full),
 		cmocka_unit_test(test_team),
 		cmocka_unit_test(test_settles),
+		cmocka_unit_test(test_let_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
