@@ -193,12 +193,13 @@ struct seal {
  * struct lane_owner - what tells whether the queue pair number has another owner (owner/)
  * @passed_us:  when a repeat of what was truly acknowledged was last passed on, 0: never
  * @passed_from: the lowest of those, or PSN_NONE: their opcodes are not known
+ * @passed_msn: una's when the first of those was passed on: the answer counts no less
  * @state:      enum owner_state
  * @held_back:  nothing is sent before the responder speaks (and lane.rnr_wait); @held_once: it was
  */
 struct lane_owner {
 	struct wire_psn passed_from;
-	uint32_t passed_us;
+	uint32_t passed_us, passed_msn : 24;
 	uint8_t state : 3;
 	bool held_back : 1, held_once : 1;
 };

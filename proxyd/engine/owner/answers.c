@@ -33,16 +33,6 @@ static bool match_other(struct engine *e, struct flow *req, const struct flow *a
 	return req->matches >= MATCHES_NEEDED;
 }
 
-/*
- * What the requester's own lane @back brings to it was meant for the queue pair that had its number
- * before: so says what the number is answered now. The opener lets go; an acceptor waits for that.
- */
-static void own_lane_replaced(struct engine *e, struct flow *back)
-{
-	if (back->lane.state == LANE_HELD || back->lane.state == LANE_DRAIN)
-		owner_judge(e, back, EVIDENCE_REPLACED);
-}
-
 /* Whether the responder of the lane itself may have sent an answer with @psn a moment ago: to a
  * packet that was sent twice. Queue pairs in step ask under the same PSNs. */
 static bool may_be_own(const struct engine *e, const struct flow *fl, struct wire_psn psn)
@@ -75,8 +65,10 @@ enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const stru
 	if (may_be_own(e, fl, wire_psn_of(f)))
 		return VERDICT_OTHER;
 	proved = match_other(e, req, back, f->psn);
-	if (proved)
-		own_lane_replaced(e, back);
+	/* what the requester's own lane brings to it was meant for the queue pair that had its
+	 * number before. The opener lets go; an acceptor waits for that */
+	if (proved && (back->lane.state == LANE_HELD || back->lane.state == LANE_DRAIN))
+		owner_judge(e, back, EVIDENCE_REPLACED);
 	/* what is in custody here may be answered with this PSN as well */
 	if (proved || !inside)
 		other_responder(e, fl);

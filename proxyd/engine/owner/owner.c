@@ -12,7 +12,7 @@
  *
  *	ACK just below una, today's MSN	it has all that we know it to have, whoever asks
  *	a true ACK beyond una		likewise
- *	an MSN that was passed long ago	the responder is another one, and what the former one has
+ *	an MSN from before the request	the responder is another one, and what the former one has
  *	or an ACK to another requester	not taken is lost
  *
  * The last two may be forged, on the WAN as well as on the LAN, and what was acknowledged would be
@@ -248,9 +248,11 @@ void owner_doubt(struct engine *e, struct flow *fl)
 void owner_passed(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;
+	bool first = !lane_asked(e, l) || !psn_known(l->owner.passed_from);
 
-	if (!lane_asked(e, l) || !psn_known(l->owner.passed_from) ||
-	    psn_before(psn, l->owner.passed_from))
+	if (first)
+		l->owner.passed_msn = l->una.msn;
+	if (first || psn_before(psn, l->owner.passed_from))
 		l->owner.passed_from = psn;
 	l->owner.passed_us = some_us(e);
 	owner_judge(e, fl, EVIDENCE_REQUEST);
@@ -290,8 +292,9 @@ void owner_answered(struct engine *e, struct flow *fl, const struct frame *f)
 		if (psn_is(psn_add(wire_psn_of(f), 1), l->una.psn) &&
 		    aeth_is_ack(frame_aeth_syndrome(f)))
 			owner_judge(e, fl, EVIDENCE_DONE);
-	} else if (behind < MSN_RECENT ||
-		   msn <= psn_past(wire_psn_of(f), l->owner.passed_from) + 1) {
+	} else if (behind > psn_sub(l->una.msn, l->owner.passed_msn) &&
+		   (behind < MSN_RECENT ||
+		    msn <= psn_past(wire_psn_of(f), l->owner.passed_from) + 1)) {
 		owner_judge(e, fl, EVIDENCE_REPLACED);
 	}
 }
