@@ -4,7 +4,7 @@
  *
  * Packets may have passed the peer on their way just before it took the lane over, so a native
  * frame in the first second shows nothing. Later ones are counted, and where nothing but natives
- * comes for BYPASS_US, the hosts' packets miss the peer: that is told (EVENT_BYPASS), and a lane of
+ * comes for BYPASS_MS, the hosts' packets miss the peer: that is told (EVENT_BYPASS), and a lane of
  * one numbering is let go as soon as it owes nothing, so that the connection goes on as without us.
  * Whoever forges such frames costs a connection its speed, and no byte.
  *
@@ -14,7 +14,7 @@
 
 /* A packet is on its way for less than this. */
 #define BEGINS_NS NSEC_PER_SEC
-#define BYPASS_US 200000u
+#define BYPASS_MS 200u
 
 void seal_bypass(struct engine *e, struct flow *fl, enum path_miss how, bool let_go)
 {
@@ -38,9 +38,9 @@ static void native(struct engine *e, struct flow *fl)
 		return;
 	}
 	COUNT(e, UNSEALED);
-	if (!l->seal.native_us)
-		l->seal.native_us = some_us(e);
-	else if (now_us(e) - l->seal.native_us >= BYPASS_US + 4 * l->rtt.srtt_us)
+	if (!l->seal.native_ms)
+		l->seal.native_ms = some_ms(e);
+	else if (ms_of(e->now) - l->seal.native_ms >= BYPASS_MS + 4 * l->rtt.srtt_us / 1000)
 		seal_bypass(e, fl, MISS_FROM, true);
 	/* an opener that has no such lane any more says so again */
 	if (l->role == ROLE_ACCEPTOR)
@@ -64,7 +64,7 @@ void seal_failed(struct engine *e, struct flow *fl, const struct frame *f)
 
 void seal_right(struct lane *l)
 {
-	l->seal.native_us = 0;
+	l->seal.native_ms = 0;
 	if (l->bypassed == MISS_FROM || l->bypassed == MISS_PAST)
 		l->bypassed = MISS_NONE;
 }

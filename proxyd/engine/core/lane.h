@@ -178,20 +178,20 @@ struct gaps {
  * struct seal - how what crosses the WAN of a lane is sealed (seal.c).
  * @key:       drawn by the opener for each generation, told in OPEN
  * @from:      the first PSN that is sealed; @turns: how often una has come round to 0 since
- * @native_us: since then only unsealed frames have come, where sealed ones should; 0: not so
+ * @native_ms: since then only unsealed frames have come, where sealed ones should; 0: not so
  * @una:       WATCH: that of the lane which was let go (seal_leave())
  */
 struct seal {
 	uint64_t key[2];
 	struct wire_psn from;
 	uint32_t turns;
-	uint32_t native_us;
+	uint32_t native_ms;
 	struct wire_psn una;
 };
 
 /**
  * struct lane_owner - what tells whether the queue pair number has another owner (owner/)
- * @passed_us:  when a repeat of what was truly acknowledged was last passed on, 0: never
+ * @passed_ms:  when a repeat of what was truly acknowledged was last passed on, 0: never
  * @passed_from: the lowest of those, or PSN_NONE: their opcodes are not known
  * @passed_msn: una's when the first of those was passed on: the answer counts no less
  * @state:      enum owner_state
@@ -199,7 +199,7 @@ struct seal {
  */
 struct lane_owner {
 	struct wire_psn passed_from;
-	uint32_t passed_us, passed_msn : 24;
+	uint32_t passed_ms, passed_msn : 24;
 	uint8_t state : 3;
 	bool held_back : 1, held_once : 1;
 };

@@ -17,7 +17,7 @@ static inline void marks_begin(struct lane *l, const struct wire_mark *m)
 	l->epsn = l->una = l->nxt = l->near.honest = *m;
 	l->near.frontier = l->near.acked = mark_same_host(*m);
 	l->start = l->end = l->high = l->seal.from = m->psn;
-	l->seal.turns = l->seal.native_us = 0;
+	l->seal.turns = l->seal.native_ms = 0;
 }
 
 /** marks_lost - nothing of the numbers of @l is known. */

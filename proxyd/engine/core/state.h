@@ -464,12 +464,12 @@ static inline uint32_t ms_of(uint64_t ns)
 	return (uint32_t)(ns / NSEC_PER_MSEC);
 }
 
-/** some_us - now_us() for times of which 0 means never; never later than now. */
-static inline uint32_t some_us(const struct engine *e)
+/** some_ms - ms_of() now for times of which 0 means never; never later than now. */
+static inline uint32_t some_ms(const struct engine *e)
 {
-	uint32_t us = now_us(e);
+	uint32_t ms = ms_of(e->now);
 
-	return us ? us : UINT32_MAX;
+	return ms ? ms : UINT32_MAX;
 }
 
 /** icrc_wrong - whether the ICRC of @f is wrong; then that is counted. */

@@ -6,18 +6,18 @@
 
 #define STALL_NS  (500 * NSEC_PER_MSEC)
 /* A busy responder answers a repeat within this time and two round trips. */
-#define REPEAT_US 200000u
+#define REPEAT_MS 200u
 
-/** lane_lately - whether what passed at @us (0: never) may be answered yet. */
-bool lane_lately(const struct engine *e, const struct lane *l, uint32_t us)
+/** lane_lately - whether what passed at @ms (0: never) may be answered yet. */
+bool lane_lately(const struct engine *e, const struct lane *l, uint32_t ms)
 {
-	return us && now_us(e) - us <= 2 * l->rtt.srtt_us + REPEAT_US;
+	return ms && ms_of(e->now) - ms <= 2 * l->rtt.srtt_us / 1000 + REPEAT_MS;
 }
 
 /** lane_asked - whether a request of the host from below una has passed lately. */
 bool lane_asked(const struct engine *e, const struct lane *l)
 {
-	return lane_lately(e, l, l->owner.passed_us);
+	return lane_lately(e, l, l->owner.passed_ms);
 }
 
 /** lane_repeats - what is answered with @psn, below una, has been asked again through the lane: who

@@ -254,7 +254,7 @@ void owner_passed(struct engine *e, struct flow *fl, struct wire_psn psn)
 		l->owner.passed_msn = l->una.msn;
 	if (first || psn_before(psn, l->owner.passed_from))
 		l->owner.passed_from = psn;
-	l->owner.passed_us = some_us(e);
+	l->owner.passed_ms = some_ms(e);
 	owner_judge(e, fl, EVIDENCE_REQUEST);
 	owner_doubt(e, fl);
 }
@@ -264,7 +264,7 @@ void owner_passed_unknown(struct engine *e, struct lane *l)
 {
 	if (!lane_asked(e, l))
 		l->owner.passed_from = WIRE_NONE;
-	l->owner.passed_us = some_us(e);
+	l->owner.passed_ms = some_ms(e);
 }
 
 /** owner_strange - whether the ACK, NAK or answer @f, to what is in custody, comes from another

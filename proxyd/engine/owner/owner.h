@@ -55,7 +55,7 @@ static inline bool owner_asked(const struct lane *l)
 }
 
 /* asked.c */
-bool lane_lately(const struct engine *e, const struct lane *l, uint32_t us);
+bool lane_lately(const struct engine *e, const struct lane *l, uint32_t ms);
 bool lane_asked(const struct engine *e, const struct lane *l);
 bool lane_repeats(const struct engine *e, const struct lane *l, struct wire_psn psn);
 bool lane_owes(struct engine *e, const struct lane *l);

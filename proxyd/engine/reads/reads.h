@@ -142,7 +142,7 @@ struct lane_solo {
  * @stop:      no guesses any more: the rule does not want them, or the lane is to end
  * @latest:    wire PSN of the latest arrival
  * @gone:      fetches in state FETCH_GONE
- * @past_us:   when the host last asked for something again past the lane; 0: never
+ * @past_ms:   when the host last asked for something again past the lane; 0: never
  * @unique:    those that have not come and cannot be asked for anew: ATOMICs
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest response belonged
  * @kept:      struct read_rec that were answered: a host that lost a response can have it again
@@ -172,7 +172,7 @@ struct lane_reads {
 
 	/* OPENER */
 	struct mq_list fetches, kept;
-	uint32_t hint, most, gone, unique, past_us;
+	uint32_t hint, most, gone, unique, past_ms;
 	uint64_t arrival; /* ns */
 
 	struct predictor predictor;

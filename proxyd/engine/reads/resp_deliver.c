@@ -308,7 +308,7 @@ struct wire_psn resp_wire_psn(struct engine *e, struct flow *fl, const struct fr
 	struct read_rec *r = reads_find(e, &fl->lane.reads, host_psn_of(f)), lost = {0};
 	struct wire_psn wire;
 
-	x->past_us = some_us(e);
+	x->past_ms = some_ms(e);
 	if (!r)
 		r = reads_find(e, &x->kept, host_psn_of(f));
 	if (r) {

@@ -64,7 +64,7 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 static bool quiet(const struct engine *e, const struct lane *l, const struct lane_reads *x)
 {
 	return !l->nreads && psn_is(l->una.psn, l->high) && lane_stalled(e, l) &&
-	       e->now - x->arrival > resp_overdue_ns(l) && !lane_lately(e, l, x->past_us);
+	       e->now - x->arrival > resp_overdue_ns(l) && !lane_lately(e, l, x->past_ms);
 }
 
 /*
@@ -84,7 +84,7 @@ static struct host_psn stray(struct engine *e, struct flow *fl, const struct fra
 	struct frame g;
 
 	COUNT(e, STRAY_RESPONSE);
-	if (f->aeth && lane_lately(e, l, x->past_us) && icrc_ok(f))
+	if (f->aeth && lane_lately(e, l, x->past_ms) && icrc_ok(f))
 		owner_counts(e, fl, frame_aeth_msn(f));
 	f = atomic_blank(l, f, &g, blank);
 	if (!icrc_ok(f) || (!r && unknown && (!x->guessed_ever || quiet(e, l, x)) &&
