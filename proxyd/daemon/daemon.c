@@ -120,6 +120,42 @@ static void finish(struct daemon *d, int exit_code)
 	loop_stop(d->loop);
 }
 
+/* What was to go on to hosts here. @alone: of that, what no peer has any more. */
+static struct ledger undelivered(struct daemon *d, struct ledger *alone)
+{
+	struct ledger all = {0};
+	struct conn_info ci;
+
+	*alone = all;
+	for (uint32_t id = 0; shards_conn_next(d->shards, id, d->now, &ci); id = ci.id + 1) {
+		for (unsigned int i = LANE_OUT; i <= LANE_IN; i++) {
+			const struct lane_info *l = &ci.lane[i];
+
+			all.packets += l->transit.packets;
+			all.bytes += l->transit.bytes;
+			alone->packets += l->state == LANE_DRAIN ? l->transit.packets : 0;
+		}
+	}
+	return all;
+}
+
+/* Nothing is in custody. daemon_release() logs which connections cannot go on. */
+static void stopped(struct daemon *d)
+{
+	struct ledger alone, left = undelivered(d, &alone);
+
+	if (!left.packets)
+		log_line(LOG_INFO, "stopped, nothing left in custody");
+	else
+		log_line(alone.packets ? LOG_ERR : LOG_WARNING,
+			 "stopped, %llu packets, %llu bytes not delivered to hosts here: %llu of "
+			 "them, whose peer is gone, are lost; the peer has the others in custody: "
+			 "start longhauld again within the peer's peer-timeout",
+			 (unsigned long long)left.packets, (unsigned long long)left.bytes,
+			 (unsigned long long)alone.packets);
+	finish(d, alone.packets ? 1 : 0);
+}
+
 /* While draining: end it when it is done or its time is over. */
 static void check_drain(struct daemon *d)
 {
@@ -131,15 +167,12 @@ static void check_drain(struct daemon *d)
 			finish(d, 1);
 		return;
 	}
-	/* daemon_release() logs what is left */
 	if (shards_may_stop(d->shards)) {
-		log_line(LOG_INFO, "stopped, nothing left in custody");
-		finish(d, 0);
+		stopped(d);
 	} else if (d->now >= d->drain_until) {
 		failing = shards_give_up(d->shards, d->now);
 		if (!failing) {
-			log_line(LOG_INFO, "stopped, nothing left in custody");
-			finish(d, 0);
+			stopped(d);
 			return;
 		}
 		log_line(LOG_ERR,

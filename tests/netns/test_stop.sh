@@ -132,5 +132,42 @@ SITES=(a)
 gateway_config a -s
 gateway_start a
 it "SIGTERM of an appliance alone: write" amid stop-single write stop a
+
+# The appliance near the responder is stopped while its host takes nothing, and without its peer, or that has lost its memory:
+# what was on its way to the host is not delivered, and the log does not say that nothing is left.
+left_behind() # NAME: a transfer; killed or forgets: what a does
+{
+	next_qpns
+	transfer_begin "$1" a --op write "${HOST[@]}" --seconds 600
+	await 60 held_now && more "$1-req" 100 && signal "$1-resp" STOP || return
+	await 30 jq_true b lane 'any(."transit-packets" > 0)' || return
+	signal gw-a KILL
+	reap gw-a
+	"$1" && ! log_has b 'nothing left in custody'
+}
+
+killed()
+{
+	given_up b && gateway_stop b && log_has b 'stopped, [1-9][0-9]* packets, .* hosts here: 0 of them, '
+}
+
+forgets()
+{
+	gateway_start a || return
+	await 30 jq_true b lane 'any(.state == "drain" and ."transit-packets" > 0)' || return
+	gateway_stop b
+	[ $? = 1 ] && log_has b 'stopped, [1-9][0-9]* packets, .* hosts here: [1-9][0-9]* of them, '
+}
+
+begin_again()
+{
+	gateway_config a "${GLOBAL[@]}" && gateway_start a
+	gateway_config b -g 'wan-rate = 38M' -g 'drain-timeout = 2s' && gateway_start b && await 30 peers_up
+}
+SITES=(a b)
+it "a pair again" begin_again
+it "SIGTERM near the responder, the peer is dead: it says what is left" left_behind killed
+it "a pair again" begin_again
+it "SIGTERM near the responder, the peer has lost its memory: it says what is lost" left_behind forgets
 cat "$LAB/gaps"
 exit $((tests_failed > 0))
