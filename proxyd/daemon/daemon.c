@@ -37,7 +37,6 @@
 #define REST_NS	    80000ull
 #define HOUSE_NS    50000000ull
 #define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process did not run */
-#define OLD_NS	    1000000000ull  /* what waited so long for this process is dropped */
 #define OVERRUN_NS  1000000ull	   /* between queries of what the rings have lost */
 #define LOOK_NS	    50000ull	   /* datagrams of which no turn of the loop told wait no longer */
 #define SECOND_NS   1000000000ull
@@ -361,7 +360,7 @@ static bool look_for_datagrams(struct daemon *d)
 	return true;
 }
 
-/* Frames that came before a long pause of this process. Since then the hosts have sent their
+/* Frames from before a long pause of this process, in and out. Since then the hosts have sent their
  * packets again, past us, and a queue pair number may have another owner, for whom an ACK of so
  * long ago is not meant. */
 static void drop_old(struct daemon *d)

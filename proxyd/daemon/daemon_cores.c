@@ -161,6 +161,14 @@ static void tick(struct core *c)
 		capture_after(&d->capture, &d->view, d->now);
 }
 
+/* What the core has to say leaves; but not where this process has stood still since that was due. */
+static bool flush(struct core *c)
+{
+	if (loop_now() - c->d->now > OLD_NS)
+		afxdp_tx_drop(c->d->port, c->index);
+	return afxdp_flush(c->d->port, c->index);
+}
+
 /* One core's part of a round. */
 static void work(void *ctx, unsigned int index)
 {
@@ -174,7 +182,7 @@ static void work(void *ctx, unsigned int index)
 	c->frames += c->moved;
 	tick(c);
 	/* an OPEN goes before the frames that it explains */
-	c->waiting = c->opened || afxdp_flush(d->port, index);
+	c->waiting = c->opened || flush(c);
 }
 
 static bool has_handed(const struct core *c)
@@ -231,7 +239,7 @@ bool cores_flush(struct daemon *d)
 		struct core *c = &d->core[i];
 
 		if (c->opened)
-			c->waiting = afxdp_flush(d->port, i);
+			c->waiting = flush(c);
 		c->opened = false;
 		waiting |= c->waiting;
 	}
@@ -261,6 +269,7 @@ unsigned int cores_drop(struct daemon *d)
 	for (unsigned int i = 0; i < d->ncores; i++) {
 		unsigned int some = 1;
 
+		afxdp_tx_drop(d->port, i);
 		for (int r = 0; r < LAST_ROUNDS && some; r++)
 			n += some = afxdp_rx(d->port, i, RX_BUDGET, on_old, NULL);
 		for (unsigned int k = 0; k < d->ncores; k++) {

@@ -157,7 +157,10 @@ bool cores_have_frames(const struct daemon *d, bool moved);
 /** cores_unread - bytes from the WAN that are under way between cores. */
 uint64_t cores_unread(const struct daemon *d);
 
-/** cores_drop - drop all frames that wait; how many. cores_last_frames - process them. */
+/* What waited so long for this process is dropped. */
+#define OLD_NS 1000000000ull
+/** cores_drop - drop all frames that wait, in and out; how many came in. cores_last_frames - process
+ * them. */
 unsigned int cores_drop(struct daemon *d);
 void cores_last_frames(struct daemon *d);
 

@@ -10,7 +10,7 @@
  *
  * Several threads can use it at the same time, without locks, each a part of it (afxdp_parts()).
  * The thread of a part may call these for its part while others do so for theirs: afxdp_rx(),
- * afxdp_tx(), afxdp_flush(), afxdp_room(), afxdp_waits(), afxdp_soon(). Any one thread may call
+ * afxdp_tx(), afxdp_flush(), afxdp_tx_drop(), afxdp_room(), afxdp_waits(), afxdp_soon(). Any one thread may call
  * afxdp_heartbeat() meanwhile, and what tells what afxdp_open() chose, from afxdp_has() to
  * afxdp_native_error() below; and, one at a time, afxdp_fence() and afxdp_headers_keep(). All else
  * needs that no other thread is in a call.
@@ -202,6 +202,10 @@ uint32_t afxdp_room(struct afxdp *x, unsigned int part, enum steer_side side);
  * interface is down they stay).
  */
 bool afxdp_flush(struct afxdp *x, unsigned int part);
+
+/** afxdp_tx_drop - drop what the part has queued and the kernel has not begun to send. Not of a
+ * driver that sends without copies: that goes on by itself. */
+void afxdp_tx_drop(struct afxdp *x, unsigned int part);
 
 /** afxdp_heartbeat - tell the program that the daemon is alive at CLOCK_MONOTONIC @now_ns. */
 void afxdp_heartbeat(struct afxdp *x, uint64_t now_ns);

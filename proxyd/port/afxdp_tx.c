@@ -230,6 +230,18 @@ static bool flush(struct txq *t)
 	return t->waiting;
 }
 
+void afxdp_tx_drop(struct afxdp *x, unsigned int part)
+{
+	port_each (x, p) {
+		struct txq *t = part < x->port[p].ntx ? &x->port[p].tx[part] : NULL;
+
+		if (!t || !t->q || !t->q->xsk)
+			continue;
+		tx_drop(t, x->port[p].zero_copy);
+		t->waiting = !x->port[p].avoid; /* for what was dropped */
+	}
+}
+
 bool afxdp_flush(struct afxdp *x, unsigned int part)
 {
 	bool waiting = false;

@@ -277,6 +277,32 @@ static int check(const struct afxdp *x, int until)
 	return rc;
 }
 
+/* What is dropped does not leave, whether the kernel has been shown it or not, and room comes back. */
+static void dropped(void **state)
+{
+	struct afxdp_config cfg = config(AFXDP_AUTO);
+	struct afxdp *x = open_port(&cfg);
+	uint8_t frame[BUF], back[BUF];
+	uint32_t len = make(frame, STEER_LAN, 4096, 0, NO_TAG), room = afxdp_room(x, 0, STEER_WAN);
+
+	(void)state;
+	assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
+	sh("ip link set wan0 down");
+	afxdp_flush(x, 0);
+	assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
+	afxdp_tx_drop(x, 0);
+	sh("ip link set wan0 up");
+	assert_int_equal(check(x, 0), 0);
+	flush(x);
+	len = make(frame, STEER_LAN, 100, 1, NO_TAG);
+	assert_int_equal(afxdp_tx(x, 0, STEER_WAN, frame, len, 0), 0);
+	flush(x);
+	assert_int_equal(host_recv(STEER_WAN, back), len);
+	assert_memory_equal(back, frame, len);
+	assert_int_equal(afxdp_room(x, 0, STEER_WAN), room);
+	afxdp_close(x);
+}
+
 /* A device that refuses frames is counted; one that is down keeps them. */
 static void refused(void **state)
 {
@@ -404,7 +430,7 @@ int main(void)
 		ON_LINKS(native),	  ON_LINKS(generic),	 ON_LINKS(single_buffer),
 		ON_LINKS(zero_copy),	  ON_LINKS(many_frames), ON_LINKS(full),
 		ON_LINKS(refused),	  ON_LINKS(tags),	 ON_LINKS(vlan_stripping),
-		ON_LINKS(several_queues),
+		ON_LINKS(several_queues), ON_LINKS(dropped),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
