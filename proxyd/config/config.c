@@ -330,10 +330,8 @@ static int handle_key(void *user, const char *section, const char *name, const c
 			return 1;
 		}
 		p->seen |= 1ull << seen_bit(p->keys, i);
-		if (p->kind == S_LONGHAUL && i < STEER_SIDES)
-			p->c->if_line[i] = p->line;
-		if (p->kind == S_LONGHAUL && !strcmp(name, "include"))
-			p->c->include_line = p->line;
+		if (p->kind == S_LONGHAUL)
+			p->c->key_line[i] = p->line;
 		if (p->kind == S_PEER && !strcmp(name, "key-file"))
 			p->c->peers[p->c->npeers - 1].key_line = p->line;
 		if (p->kind == S_RULE)
@@ -456,8 +454,9 @@ static void parse_includes(struct parser *p)
 		 include);
 	rc = glob(pattern, 0, folder_error, &found);
 	if (rc && (rc != GLOB_NOMATCH || !strpbrk(include, "*?[")))
-		complain(p, p->c->include_line, "include '%s' names nothing that can be read: %s",
-			 include, rc == GLOB_NOMATCH ? "there is no such file" : strerror(errno));
+		complain(p, config_line(p->c, "include"),
+			 "include '%s' names nothing that can be read: %s", include,
+			 rc == GLOB_NOMATCH ? "there is no such file" : strerror(errno));
 	for (size_t i = 0; !rc && i < found.gl_pathc; i++)
 		parse_included(p, found.gl_pathv[i]);
 	globfree(&found);

@@ -23,6 +23,7 @@
 #define CONFIG_PORT	 4797
 #define CONFIG_NODE	 64
 #define CONFIG_FILE_NAME 256
+#define CONFIG_KEYS	 22 /* of [longhaul] */
 #define CONFIG_FILES	 65 /* the main file and those that it includes */
 #define CONFIG_ERRORS	 20
 #define CONFIG_ERROR_LEN 512
@@ -60,8 +61,10 @@ struct config_rule_src {
 /**
  * struct config
  * @file:          as given, for messages; @files, @nfiles: what it includes, from 1 on
- * @include:       pattern of those; @include_line: its line
- * @ifname:        [port] -> its interface, "": none; @if_line: [side] -> line of 'lan', 'wan'
+ * @include:       pattern of those
+ * @ifname:        [port] -> its interface, "": none
+ * @line:          of [longhaul], 0 if absent; @key_line: of its keys (config_line()), of 'lan' and
+ *                 'wan' by the side
  * @socket:        path of the control socket
  * @pool_bytes:    retention memory; @cores: 0: auto (host_cores())
  * @wan_rate:      bytes (not bits) per second, 0: not paced; with PACE_AUTO (config_value.h) the
@@ -80,10 +83,8 @@ struct config {
 	char files[CONFIG_FILES][CONFIG_FILE_NAME];
 	unsigned int nfiles;
 	char include[CONFIG_FILE_NAME];
-	unsigned int include_line;
 	char ifname[STEER_PORTS][IF_NAMESIZE];
-	unsigned int line; /* of [longhaul], 0 if absent */
-	unsigned int if_line[STEER_SIDES];
+	unsigned int line, key_line[CONFIG_KEYS];
 	char socket[108];
 	uint64_t pool_bytes;
 	uint32_t max_conns, cores;
@@ -125,6 +126,9 @@ bool config_wants_pins(const struct config *c, unsigned int i);
 
 /** config_file - name of the file with this index in peers and rules. */
 const char *config_file(const struct config *c, unsigned int file);
+
+/** config_line - line of key @name of [longhaul], or of that section if it is not there. */
+unsigned int config_line(const struct config *c, const char *name);
 
 /** config_check - the checks that need the whole file; part of config_parse(). Adds to @errs and
  * resolves the rules' peers. */

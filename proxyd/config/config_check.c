@@ -14,7 +14,7 @@ static void check_twice(const struct config *c, struct config_errors *errs)
 	for (unsigned int i = 0; i < STEER_PORTS; i++)
 		for (unsigned int j = i + 1; *c->ifname[i] && j < STEER_PORTS; j++)
 			if (!strcmp(c->ifname[i], c->ifname[j]))
-				config_error(errs, c->file, c->if_line[j / STEER_MEMBERS],
+				config_error(errs, c->file, c->key_line[j / STEER_MEMBERS],
 					     i / STEER_MEMBERS == j / STEER_MEMBERS
 						     ? "interface '%s' is named twice; name it once"
 						     : "lan and wan are the same interface '%s'; "
@@ -40,9 +40,9 @@ static void check_longhaul(const struct config *c, struct config_errors *errs)
 			     "no [longhaul] section; add one that names the two interfaces, lan = "
 			     "and wan =");
 	check_twice(c, errs);
-	check_port(c, 0, c->line, c->port, errs);
+	check_port(c, 0, config_line(c, "port"), c->port, errs);
 	if (c->socket[0] != '/')
-		config_error(errs, c->file, c->line,
+		config_error(errs, c->file, config_line(c, "socket"),
 			     "socket '%s' is no absolute path; write such as " CONFIG_SOCKET,
 			     c->socket);
 }

@@ -93,6 +93,17 @@ const struct key rule_keys[] = {
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
+_Static_assert(sizeof(longhaul_keys) / sizeof(longhaul_keys[0]) == CONFIG_KEYS + 1,
+	       "a line for each");
+
+unsigned int config_line(const struct config *c, const char *name)
+{
+	for (size_t i = 0; i < CONFIG_KEYS; i++)
+		if (!strcmp(longhaul_keys[i].name, name) && c->key_line[i])
+			return c->key_line[i];
+	return c->line;
+}
+
 bool key_live(const struct key *k)
 {
 	static const char *const names[] = {

@@ -86,7 +86,7 @@ unsigned int host_path_mtu(const struct config *c, unsigned int port_mtu, const 
 	unsigned int p = c->max_path_mtu;
 
 	*file = c->file;
-	*line = c->line;
+	*line = config_line(c, "max-path-mtu");
 	for (unsigned int i = 0; i < c->nrules; i++) {
 		if (c->rules[i].path_mtu > p) {
 			p = c->rules[i].path_mtu;
@@ -131,7 +131,7 @@ static bool check_port(const struct config *c, unsigned int port, struct config_
 		       struct config_errors *warn)
 {
 	const char *name = c->ifname[port];
-	unsigned int line = c->if_line[port / STEER_MEMBERS];
+	unsigned int line = c->key_line[port / STEER_MEMBERS];
 	if (!if_nametoindex(name)) {
 		config_error(errs, c->file, line,
 			     "interface '%s' does not exist; 'ip link' lists those that do", name);
@@ -158,7 +158,7 @@ static bool check_ethernet(const struct config *c, unsigned int port, struct con
 
 	if (len < 0 || len == ETH_ALEN)
 		return true;
-	config_error(errs, c->file, c->if_line[port / STEER_MEMBERS],
+	config_error(errs, c->file, c->key_line[port / STEER_MEMBERS],
 		     "interface '%s' is no Ethernet interface; put a veth and a router before it, "
 		     "see doc/topologies.md",
 		     c->ifname[port]);
@@ -187,7 +187,7 @@ static void check_bridge(const struct config *c, unsigned int up, struct config_
 
 	for (unsigned int p = 0; p < STEER_PORTS; p++)
 		if (up >> p & 1 && !host_bridge(c->ifname[p], bridge[p])) {
-			config_error(warn, c->file, c->if_line[p / STEER_MEMBERS],
+			config_error(warn, c->file, c->key_line[p / STEER_MEMBERS],
 				     "interface '%s' is in no bridge: traffic that longhaul does "
 				     "not take is lost; put it into one with a port of the other "
 				     "side, ip link set dev %s master BRIDGE",
@@ -203,7 +203,7 @@ static void check_bridge(const struct config *c, unsigned int up, struct config_
 				 !strcmp(bridge[p], bridge[q]);
 		if (other)
 			continue;
-		config_error(warn, c->file, c->if_line[p / STEER_MEMBERS],
+		config_error(warn, c->file, c->key_line[p / STEER_MEMBERS],
 			     "'%s' is in bridge '%s', which has no port of the other side: traffic "
 			     "that longhaul does not take is lost there; put both into one",
 			     c->ifname[p], bridge[p]);
@@ -235,7 +235,7 @@ static void check_mtu(const struct config *c, unsigned int up, struct config_err
 	if (!low)
 		return;
 	if (least != most)
-		config_error(warn, c->file, c->if_line[STEER_WAN],
+		config_error(warn, c->file, c->key_line[STEER_WAN],
 			     "'%s' has MTU %ld and '%s' %ld: the bridge drops longer packets "
 			     "without a word; give all ports the same",
 			     low, least, high, most);
@@ -262,7 +262,7 @@ static void check_offload(const struct config *c, unsigned int port, struct conf
 	if ((strcmp(drv.driver, "veth") && strcmp(drv.driver, "tun")) ||
 	    !if_ioctl(wan, SIOCETHTOOL, &ifr) || !on.data)
 		return;
-	config_error(warn, c->file, c->if_line[STEER_WAN],
+	config_error(warn, c->file, c->key_line[STEER_WAN],
 		     "'%s' is a %s with checksum offload: reports may reach the peer with a wrong "
 		     "checksum and be dropped there; ethtool -K %s tx off",
 		     wan, drv.driver, wan);
@@ -302,7 +302,7 @@ static void check_addresses(const struct config *c, struct config_errors *errs)
 
 	if (!is_any(&c->listen) && !is_own(&c->listen))
 		config_error(
-			errs, c->file, c->line,
+			errs, c->file, config_line(c, "listen"),
 			"listen address %s is not one of this host; 'ip address' lists its own, "
 			"or leave 'listen' out",
 			ip_addr_str(&c->listen, text));
@@ -354,17 +354,17 @@ static void check_socket(const struct config *c, struct config_errors *errs)
 	memcpy(path, c->socket, sizeof(path));
 	dir = dirname(path);
 	if (stat(dir, &st))
-		config_error(errs, c->file, c->line,
+		config_error(errs, c->file, config_line(c, "socket"),
 			     "the folder of socket '%s' cannot be used: %s; make it, or set "
 			     "'socket' to such as " CONFIG_SOCKET,
 			     c->socket, strerror(errno));
 	else if (!S_ISDIR(st.st_mode) || access(dir, W_OK | X_OK))
-		config_error(errs, c->file, c->line,
+		config_error(errs, c->file, config_line(c, "socket"),
 			     "the folder of socket '%s' is no folder in which longhauld may write; "
 			     "chown it, or set 'socket' to such as " CONFIG_SOCKET,
 			     c->socket);
 	else if (!lstat(c->socket, &st) && !S_ISSOCK(st.st_mode))
-		config_error(errs, c->file, c->line,
+		config_error(errs, c->file, config_line(c, "socket"),
 			     "'%s' is there and no socket; remove it, or set 'socket'", c->socket);
 }
 

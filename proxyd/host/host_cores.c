@@ -82,7 +82,7 @@ void host_check_cores(const struct config *c, struct config_errors *warn)
 	unsigned int n = room(c, UINT64_MAX, why);
 
 	if (c->cores > n)
-		config_error(warn, c->file, c->line,
+		config_error(warn, c->file, config_line(c, "cores"),
 			     "cores = %u, and there is room for %u, limited by %s; lower 'cores', "
 			     "or make room: ethtool -L PORT combined %u sets queues",
 			     c->cores, n, why, c->cores);

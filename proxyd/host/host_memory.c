@@ -50,7 +50,7 @@ static void check_limit(const struct config *c, struct config_errors *errs,
 		fclose(groups);
 	if (!limit || limit >= need + BESIDES)
 		return;
-	config_error(bad ? errs : warn, c->file, c->line,
+	config_error(bad ? errs : warn, c->file, config_line(c, "pool"),
 		     "a pool of %" PRIu64 " MiB takes %" PRIu64
 		     " MiB with tables and ports, and the "
 		     "control group of this process allows %" PRIu64 " in all: longhauld %s be "
@@ -64,12 +64,12 @@ void host_check_memory(const struct config *c, struct config_errors *errs,
 	uint64_t total = meminfo("MemTotal"), free_ = meminfo("MemAvailable");
 
 	if (total && c->pool_bytes >= total)
-		config_error(errs, c->file, c->line,
+		config_error(errs, c->file, config_line(c, "pool"),
 			     "a pool of %" PRIu64 " MiB on a host with %" PRIu64
 			     " MiB of memory; lower 'pool'",
 			     c->pool_bytes >> 20, total >> 20);
 	else if (free_ && c->pool_bytes > free_)
-		config_error(warn, c->file, c->line,
+		config_error(warn, c->file, config_line(c, "pool"),
 			     "a pool of %" PRIu64 " MiB and only %" PRIu64
 			     " MiB of memory are free: longhauld may be killed when custody grows; "
 			     "lower 'pool', or end something else",

@@ -179,7 +179,7 @@ void host_check_sides(const struct config *c, struct config_errors *warn)
 	    read_fdb(&s, bridge))
 		ask_neighbours(&s);
 	if (s.wrong && !s.right)
-		config_error(warn, c->file, c->if_line[STEER_LAN],
+		config_error(warn, c->file, c->key_line[STEER_LAN],
 			     "the ports look exchanged: %s, which is %s, is behind '%s'; exchange "
 			     "'lan' and 'wan' in [longhaul], or in the rules",
 			     ip_addr_str(&s.who, text),

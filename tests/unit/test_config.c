@@ -101,7 +101,7 @@ static void test_everything(void **state)
 			 0);
 	assert_string_equal(cfg.ifname[STEER_LAN], "l0");
 	assert_string_equal(cfg.ifname[STEER_PORT(STEER_WAN, 0)], "w0");
-	assert_int_equal(cfg.if_line[STEER_WAN], 4);
+	assert_int_equal(cfg.key_line[STEER_WAN], 4);
 	assert_int_equal(cfg.pool_bytes, 1 << 30);
 	assert_int_equal(cfg.mode, AFXDP_ZERO_COPY);
 	assert_int_equal(cfg.wan_rate, 1250000000);
