@@ -7,6 +7,7 @@
 
 #include "cli/client.h"
 #include "config/config.h"
+#include "config/config_value.h"
 #include "daemon/daemon.h"
 #include "daemon/replay.h"
 #include "host/host.h"
@@ -163,11 +164,20 @@ static int replay(const char *path, bool json)
 
 static int hand_over(const char *path, const char *pid)
 {
-	struct config_errors *warn = calloc(1, sizeof(*warn));
-	struct config *cfg = warn ? load(path, 0, warn) : NULL;
-	char err[ERR_LEN];
-	int rc = cfg ? daemon_hand_over(cfg, strtol(pid, NULL, 10), err, sizeof(err)) : 0;
+	struct config_errors *warn;
+	struct config *cfg;
+	char err[ERR_LEN], *end;
+	long number = strtol(pid, &end, 10);
+	int rc;
 
+	if (*end || number <= 1) {
+		snprintf(err, sizeof(err),
+			 "'%.20s' is no process; write the number of the longhauld that runs", pid);
+		return fail(err);
+	}
+	warn = calloc(1, sizeof(*warn));
+	cfg = warn ? load(path, 0, warn) : NULL;
+	rc = cfg ? daemon_hand_over(cfg, number, err, sizeof(err)) : 0;
 	free(warn);
 	if (!cfg)
 		return 1;
@@ -217,82 +227,163 @@ static int serve(const char *path, bool verbose, bool waits)
 	return rc;
 }
 
+/* What to do, and the option that says so. */
 enum what {
 	SERVE,
 	CHECK,
 	RELOAD,
 	REPLAY,
+	HAND_OVER,
 };
+static const char *const whats[] = {NULL, "--check-config", "--reload", "--replay", "--hand-over"};
 
-static int unknown(const char *option)
+/* The option that @word may have been meant for, or NULL. */
+static const char *meant(const char *word)
+{
+	const char *names[sizeof(long_options) / sizeof(long_options[0])] = {NULL};
+
+	for (unsigned int i = 0; long_options[i].name; i++)
+		names[i] = long_options[i].name;
+	return value_nearest(word, names);
+}
+
+/* An option that getopt_long() does not take, for the reason @c; @opt: its short name, or not. */
+static int refuse(int c, int opt, const char *word)
+{
+	bool named = !strncmp(word, "--", 2);
+	const char *near = named && !opt ? meant(word + 2) : NULL;
+	char brief[3] = {'-', (char)opt, '\0'}, text[192];
+
+	if (!named && opt > ' ' && opt < OPT_CHECK)
+		word = brief;
+	if (c == ':')
+		snprintf(text, sizeof(text), "'%.60s' lacks its value; see longhauld --help", word);
+	else if (named && opt)
+		snprintf(text, sizeof(text), "'%.60s' has a value and takes none; leave it out",
+			 word);
+	else if (near)
+		snprintf(text, sizeof(text), "unknown option '%.60s'; did you mean '--%s'?", word,
+			 near);
+	else
+		snprintf(text, sizeof(text), "unknown option '%.60s'; see longhauld --help", word);
+	return fail(text);
+}
+
+/* What was asked for with @given, an option that means something to @of only. */
+static bool strange(bool given, const char *option, enum what of, enum what what)
 {
 	char text[128];
 
-	snprintf(text, sizeof(text),
-		 "unknown option or missing value '%.60s'; see longhauld --help", option);
-	return fail(text);
+	if (!given || what == of)
+		return false;
+	if (what == SERVE)
+		snprintf(text, sizeof(text), "%s belongs to %s; add that, or leave it out", option,
+			 whats[of]);
+	else
+		snprintf(text, sizeof(text), "%s means nothing to %s; leave it out", option,
+			 whats[what]);
+	fail(text);
+	return true;
+}
+
+/* As the options say. */
+struct orders {
+	const char *path, *capture, *pid;
+	bool offline, json, verbose, waits;
+	enum what what;
+};
+
+static bool take_what(struct orders *o, enum what what)
+{
+	char text[128];
+
+	if (o->what != SERVE && o->what != what) {
+		snprintf(text, sizeof(text), "%s and %s are two things to do; leave one out",
+			 whats[o->what], whats[what]);
+		fail(text);
+		return false;
+	}
+	o->what = what;
+	return true;
+}
+
+/* Process one option; an exit code, or -1 to go on. */
+static int take_option(int c, struct orders *o, const char *word)
+{
+	switch (c) {
+	case 'c':
+		o->path = optarg;
+		return -1;
+	case OPT_CHECK:
+		return take_what(o, CHECK) ? -1 : 1;
+	case OPT_OFFLINE:
+		o->offline = true;
+		return -1;
+	case OPT_RELOAD:
+		return take_what(o, RELOAD) ? -1 : 1;
+	case OPT_REPLAY:
+		o->capture = optarg;
+		return take_what(o, REPLAY) ? -1 : 1;
+	case OPT_WAIT:
+		o->waits = true;
+		return -1;
+	case OPT_HAND_OVER:
+		o->pid = optarg;
+		return take_what(o, HAND_OVER) ? -1 : 1;
+	case 'j':
+		o->json = true;
+		return -1;
+	case 'f':
+		return -1;
+	case 'v':
+		o->verbose = true;
+		return -1;
+	case 'h':
+		fputs(help, stdout);
+		return 0;
+	case OPT_VERSION:
+		printf("longhauld %s\n", LONGHAUL_VERSION);
+		return 0;
+	default:
+		return refuse(c, optopt, word);
+	}
 }
 
 int main(int argc, char **argv)
 {
-	const char *path = CONFIG_PATH, *capture = NULL, *pid = NULL;
-	bool offline = false, json = false, verbose = false, waits = false;
-	enum what what = SERVE;
+	struct orders o = {.path = NULL};
 	char text[128];
-	int c;
+	int c, rc;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "c:jfvh", long_options, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			path = optarg;
-			break;
-		case OPT_CHECK:
-			what = CHECK;
-			break;
-		case OPT_OFFLINE:
-			offline = true;
-			break;
-		case OPT_RELOAD:
-			what = RELOAD;
-			break;
-		case OPT_REPLAY:
-			capture = optarg;
-			what = REPLAY;
-			break;
-		case OPT_WAIT:
-			waits = true;
-			break;
-		case OPT_HAND_OVER:
-			pid = optarg;
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'f':
-			break;
-		case 'v':
-			verbose = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		case OPT_VERSION:
-			printf("longhauld %s\n", LONGHAUL_VERSION);
-			return 0;
-		default:
-			return unknown(argv[optind - 1]);
-		}
+	while ((c = getopt_long(argc, argv, ":c:jfvh", long_options, NULL)) != -1) {
+		rc = take_option(c, &o, argv[optind - 1]);
+		if (rc >= 0)
+			return rc;
 	}
 	if (optind < argc) {
 		snprintf(text, sizeof(text), "'%.60s' is not expected; see longhauld --help",
 			 argv[optind]);
 		return fail(text);
 	}
-	if (pid)
-		return hand_over(path, pid);
-	return what == REPLAY	? replay(capture, json)
-	       : what == CHECK	? check(path, offline)
-	       : what == RELOAD ? reload(path)
-				: serve(path, verbose, waits);
+	if (strange(o.offline, "--offline", CHECK, o.what) ||
+	    strange(o.json, "--json", REPLAY, o.what) ||
+	    strange(o.waits, "--wait", SERVE, o.what) ||
+	    strange(o.verbose, "--verbose", SERVE, o.what) ||
+	    strange(o.path && o.what == REPLAY, "--config", SERVE, o.what))
+		return 1;
+	if (!o.path)
+		o.path = CONFIG_PATH;
+	switch (o.what) {
+	case CHECK:
+		return check(o.path, o.offline);
+	case RELOAD:
+		return reload(o.path);
+	case REPLAY:
+		return replay(o.capture, o.json);
+	case HAND_OVER:
+		return hand_over(o.path, o.pid);
+	default:
+		return serve(o.path, o.verbose, o.waits);
+	}
 }

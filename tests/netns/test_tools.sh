@@ -147,6 +147,23 @@ it "--check-config: no such file" one_line 1 "$LAB/none.conf" check "$LAB/none.c
 it "start with a missing interface: one line" one_line 1 "t.conf:3: .*wan9" \
 	in_ns ga "$B/longhauld" -c "$(config '' | tee "$LAB/name" >/dev/null; sed -i s/wan0/wan9/ "$LAB/t.conf"; cat "$LAB/name")"
 
+options() # MESSAGE OPTION...: of longhauld, refused with one line
+{
+	one_line 1 "longhauld: $1" timeout 10 "$B/longhauld" "${@:2}"
+}
+it "longhauld: an option that there is not: one line" eval '
+	options "unknown option .--relod.; did you mean .--reload" --relod && options "unknown option .-x.; see" -fx &&
+	options "unknown option .--colour.; see" --colour'
+it "longhauld: a value that lacks, or is too many: one line" eval '
+	options ".-c. lacks its value" -c && options ".--replay. lacks its value" --replay &&
+	options ".--wait=5. has a value and takes none" --wait=5 && options ".--json=x. has a value" --json=x &&
+	options ".word. is not expected" word'
+it "longhauld: an option without effect: one line" eval '
+	options "--offline belongs to --check-config" --offline && options "--json belongs to --replay" -j &&
+	options "--wait means nothing to --reload" --wait --reload && options "--json means nothing to --check-config" --check-config -j &&
+	options "--config means nothing to --replay" -c x --replay y &&
+	options "--check-config and --reload are two things" --check-config --reload && options ".1x. is no process" --hand-over 1x'
+
 replay() # FILE FILTER
 {
 	"$B/longhauld" --replay "tests/data/$1" -j 2>/dev/null | jq -e "$2" >/dev/null
