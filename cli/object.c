@@ -196,6 +196,7 @@ static const struct column port_columns[] = {
 	{"unwanted-vlan", NULL, COL_NUMBER, COL_DETAIL},
 	{"unwanted-ms", NULL, COL_MS, COL_DETAIL},
 	{"dropped-rx-full", NULL, COL_NUMBER, COL_DETAIL},
+	{"dropped-rx-card", NULL, COL_NUMBER, COL_DETAIL},
 	{"dropped-rx-too-long", NULL, COL_NUMBER, COL_DETAIL},
 	{"dropped-rx-chunk", NULL, COL_NUMBER, COL_DETAIL},
 	{"dropped-held", NULL, COL_NUMBER, COL_DETAIL},

@@ -418,7 +418,7 @@ static void sample_ports(struct health *h, struct afxdp *port, uint64_t now)
 		afxdp_side_counts(port, side, &c);
 		if (side == STEER_WAN)
 			s->n.tx_wan_bytes = c.tx_bytes;
-		s->n.rx_dropped += c.rx_dropped;
+		s->n.rx_dropped += c.rx_dropped + c.rx_missed;
 		s->n.stale += c.steer[STEER_STALE];
 		s->n.tx[side] = c.tx;
 		s->n.tx_dropped[side] = c.tx_dropped + c.tx_too_long;

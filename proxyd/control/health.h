@@ -56,7 +56,8 @@ enum health_level {
 	X(DAEMON_LATE, "daemon-late", WARNING, 0, 30,                                              \
 	  "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit")                \
 	X(RX_DROPPED, "rx-dropped", WARNING, 2, 30,                                                \
-	  "the daemon cannot keep up: a faster processor, or less traffic through it")             \
+	  "the daemon cannot keep up: a faster processor, or less traffic through it; where "      \
+	  "longhaul -d port shows dropped-rx-card, a longer ring: ethtool -G")                     \
 	X(PORT_MTU, "port-mtu", WARNING, 0, 5, "raise the MTU of all ports and of the link")       \
 	X(TX_DROPPED, "tx-dropped", WARNING, 0, 30, "look at ip -s link of that interface")        \
 	X(READ_AHEAD, "read-ahead-off", WARNING, 0, 0,                                             \

@@ -684,7 +684,8 @@ static void judge_host(struct health *h, const struct window *w)
 	      " frame%s passed by it meanwhile",
 	      (double)h->worst_ns / MS_NS, w->d.stale, plural(w->d.stale));
 	judge(h, HEALTH_RX_DROPPED, bad_if(w->d.rx_dropped),
-	      "the kernel dropped %" PRIu64 " frame%s in %.0f s before the daemon could read them",
+	      "the kernel or a network card dropped %" PRIu64
+	      " frame%s in %.0f s before the daemon could read them",
 	      w->d.rx_dropped, plural(w->d.rx_dropped), w->seconds);
 	judge(h, HEALTH_READ_AHEAD, bad_if(s->ahead_off),
 	      "a rule wants prefetch or announce, which is off: %s",

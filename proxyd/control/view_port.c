@@ -39,6 +39,7 @@ static const struct cause passed[] = {
 
 static const struct cause dropped[] = {
 	PORT("dropped-rx-full", rx_dropped, "dropped: came faster than the daemon reads"),
+	PORT("dropped-rx-card", rx_missed, "dropped: the network card's ring was full"),
 	PORT("dropped-rx-too-long", rx_too_long, "dropped: came in too many pieces"),
 	PORT("dropped-rx-chunk", rx_bad_chunk, "dropped: came in memory that is not the port's"),
 	STEER("dropped-held", FENCED, "dropped: only the daemon may pass them on, and was late"),

@@ -88,6 +88,7 @@ static const struct field port_fields[] = {
 	PORT("tx-errors", tx_errors, "calls to send that were refused as a whole: interface down"),
 	PORT("rx-too-long", rx_too_long, "frames of too many chunks, dropped"),
 	PORT("rx-dropped", rx_dropped, "frames that the kernel dropped, no chunk or ring full"),
+	PORT("rx-missed", rx_missed, "frames that the network card dropped, its ring full"),
 	PORT("rx-fill-full", rx_fill_full, "batches cut short, no room to give chunks back"),
 	PORT("rx-bad-chunk", rx_bad_chunk,
 	     "frames in chunks that the kernel did not have, dropped"),

@@ -565,6 +565,14 @@ static void add(struct afxdp_counts *out, const struct afxdp_counts *n)
 		to[i] += from[i];
 }
 
+/* Since the start. A driver may begin to count anew. */
+static uint64_t missed(const struct netif *nif)
+{
+	uint64_t n = nif->index ? netif_missed(nif) : 0;
+
+	return n < nif->missed ? n : n - nif->missed;
+}
+
 void afxdp_port_counts(const struct afxdp *x, unsigned int port, struct afxdp_counts *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -572,6 +580,7 @@ void afxdp_port_counts(const struct afxdp *x, unsigned int port, struct afxdp_co
 		add(out, &x->port[port].tx[k].n);
 	steer_prog_counters(&x->prog, port, out->steer);
 	kernel_counts(&x->port[port], out);
+	out->rx_missed = missed(&x->port[port].nif);
 }
 
 void afxdp_side_counts(const struct afxdp *x, enum steer_side side, struct afxdp_counts *out)

@@ -106,6 +106,7 @@ struct afxdp_counts {
 	uint64_t tx_errors;   /* calls to send refused as a whole, nothing lost */
 	uint64_t rx_too_long; /* frames of more chunks than FRAME_MAX needs */
 	uint64_t rx_dropped;  /* by the kernel: no chunk, ring full */
+	uint64_t rx_missed;   /* by the network card: its ring full */
 	/* Batches cut short because the fill ring had no room to give the chunks back. */
 	uint64_t rx_fill_full;
 	/* Receive chunks of which the kernel and we have different opinions, which must not happen:

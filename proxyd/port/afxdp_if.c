@@ -10,6 +10,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <stdarg.h>
@@ -168,6 +169,7 @@ int netif_open(struct netif *nif, const char *name, char *err, size_t errlen)
 				 "rxvlan off`",
 				 name, strerror(-r), name);
 	nif->vlan_strip = r;
+	nif->missed = netif_missed(nif);
 	return 0;
 }
 
@@ -176,6 +178,22 @@ void netif_close(struct netif *nif)
 	if (nif->vlan_strip && netif_check(nif) != -ENODEV)
 		set_vlan_strip(nif->name, true);
 	nif->vlan_strip = false;
+}
+
+uint64_t netif_missed(const struct netif *nif)
+{
+	char path[80];
+	uint64_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/rx_missed_errors", nif->name);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%" SCNu64, &n) != 1)
+		n = 0;
+	fclose(f);
+	return n;
 }
 
 unsigned int netif_mtu(const struct netif *nif)

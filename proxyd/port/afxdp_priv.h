@@ -26,6 +26,7 @@
  * @driver:    its name, "" when it does not tell
  * @queues:    receive queues in use, @tx_queues: transmit queues
  * @index:     0: there is no such port
+ * @missed:    netif_missed() at the start
  * @vlan_strip: the NIC stripped VLAN tags, and we, or a port before this one, turned that off
  */
 struct netif {
@@ -34,6 +35,7 @@ struct netif {
 	unsigned int mtu;
 	unsigned int queues;
 	unsigned int tx_queues;
+	uint64_t missed;
 	bool vlan_strip;
 };
 
@@ -42,6 +44,9 @@ int netif_open(struct netif *nif, const char *name, char *err, size_t errlen);
 
 /** netif_close - undo what netif_open() changed. */
 void netif_close(struct netif *nif);
+
+/** netif_missed - frames that the NIC had no room for, since it counts; 0 if it does not tell. */
+uint64_t netif_missed(const struct netif *nif);
 
 /** netif_mtu - as it is now, 0: not known. */
 unsigned int netif_mtu(const struct netif *nif);

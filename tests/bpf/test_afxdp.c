@@ -3,9 +3,12 @@
  * The AF_XDP port on real interfaces (afxdp_rig.h): what it does with frames.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -424,13 +427,61 @@ static void several_queues(void **state)
 	assert_non_null(strstr(err, "set 640 or more"));
 }
 
+static void write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* Frames that the network card had no room for count from the start of the port on. No card is
+ * here: its counter is a file of ours. */
+static void missed(void **state)
+{
+	const char *counter = "/sys/class/net/lan0/statistics/rx_missed_errors";
+	struct afxdp_config cfg = config(AFXDP_AUTO);
+	char path[] = "/tmp/test_afxdp.XXXXXX";
+	struct afxdp_counts st[STEER_SIDES];
+	int fd = mkstemp(path);
+	struct afxdp *x;
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("sysfs", "/sys", "sysfs", 0, NULL), 0);
+	x = open_port(&cfg);
+	both_counts(x, st);
+	assert_int_equal(st[STEER_LAN].rx_missed, 0);
+	afxdp_close(x);
+	write_text(path, "1000\n");
+	assert_int_equal(mount(path, counter, NULL, MS_BIND, NULL), 0);
+	x = open_port(&cfg);
+	both_counts(x, st);
+	assert_int_equal(st[STEER_LAN].rx_missed, 0);
+	write_text(path, "1042\n");
+	both_counts(x, st);
+	assert_int_equal(st[STEER_LAN].rx_missed, 42);
+	assert_int_equal(st[STEER_WAN].rx_missed, 0);
+	write_text(path, "7\n"); /* the driver begins anew */
+	both_counts(x, st);
+	assert_int_equal(st[STEER_LAN].rx_missed, 7);
+	afxdp_close(x);
+	assert_int_equal(umount(counter), 0);
+	assert_int_equal(umount2("/sys", MNT_DETACH), 0);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_LINKS(native),	  ON_LINKS(generic),	 ON_LINKS(single_buffer),
 		ON_LINKS(zero_copy),	  ON_LINKS(many_frames), ON_LINKS(full),
 		ON_LINKS(refused),	  ON_LINKS(tags),	 ON_LINKS(vlan_stripping),
-		ON_LINKS(several_queues), ON_LINKS(dropped),
+		ON_LINKS(several_queues), ON_LINKS(dropped),	 ON_LINKS(missed),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
