@@ -161,7 +161,7 @@ static void tick(struct core *c)
 		capture_after(&d->capture, &d->view, d->now);
 }
 
-/* What the core has to say leaves; but not where this process has stood still since that was due. */
+/* What the core has to say leaves, unless this process has stood still since it was due. */
 static bool flush(struct core *c)
 {
 	if (loop_now() - c->d->now > OLD_NS)

@@ -159,9 +159,9 @@ uint64_t cores_unread(const struct daemon *d);
 
 /* What waited so long for this process is dropped. */
 #define OLD_NS 1000000000ull
-/** cores_drop - drop all frames that wait, in and out; how many came in. cores_last_frames - process
- * them. */
+/** cores_drop - drop all frames that wait, in and out; how many came in. */
 unsigned int cores_drop(struct daemon *d);
+/** cores_last_frames - process those that wait. */
 void cores_last_frames(struct daemon *d);
 
 /* daemon_reload.c */

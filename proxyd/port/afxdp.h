@@ -10,10 +10,10 @@
  *
  * Several threads can use it at the same time, without locks, each a part of it (afxdp_parts()).
  * The thread of a part may call these for its part while others do so for theirs: afxdp_rx(),
- * afxdp_tx(), afxdp_flush(), afxdp_tx_drop(), afxdp_room(), afxdp_waits(), afxdp_soon(). Any one thread may call
- * afxdp_heartbeat() meanwhile, and what tells what afxdp_open() chose, from afxdp_has() to
- * afxdp_native_error() below; and, one at a time, afxdp_fence() and afxdp_headers_keep(). All else
- * needs that no other thread is in a call.
+ * afxdp_tx(), afxdp_flush(), afxdp_tx_drop(), afxdp_room(), afxdp_waits(), afxdp_soon(). Any one
+ * thread may call afxdp_heartbeat() meanwhile, and what tells what afxdp_open() chose, from
+ * afxdp_has() to afxdp_native_error() below; and, one at a time, afxdp_fence() and
+ * afxdp_headers_keep(). All else needs that no other thread is in a call.
  */
 #ifndef LONGHAUL_PORT_AFXDP_H
 #define LONGHAUL_PORT_AFXDP_H

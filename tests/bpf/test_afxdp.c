@@ -280,7 +280,7 @@ static int check(const struct afxdp *x, int until)
 	return rc;
 }
 
-/* What is dropped does not leave, whether the kernel has been shown it or not, and room comes back. */
+/* What is dropped does not leave, whether the kernel has seen it or not, and room comes back. */
 static void dropped(void **state)
 {
 	struct afxdp_config cfg = config(AFXDP_AUTO);
