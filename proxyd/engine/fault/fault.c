@@ -78,15 +78,13 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	marks_drop(l);
 	timer_cancel(e, fl, TIMER_LOSS);
 
-	l->fault = (struct lane_fault){.done = done};
+	l->fault = (struct lane_fault){
+		.done = done, .packets = packets, .bytes = bytes, .said = FAR_NONE};
 	fault_untold(e, fl);
 	l->present = 0;
-	l->fault.packets = packets;
-	l->fault.bytes = bytes;
 	if (why != REASON_DISCONNECT)
 		lane_lost(e, fl, packets, bytes, false);
 	l->fault.epsn = expected_psn(e, fl);
-	l->fault.said = FAR_NONE;
 	l->fault.begins = HOST_NONE;
 	l->fault.renumbers = renumbers || l->numbered;
 	/* the far host's requests find no responder any more: their custody is lost as well */
@@ -97,6 +95,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	if (psn_before(l->near.told, psn_same_host(l->epsn.psn))) {
 		l->fault.stage = STAGE_TELL;
 		ack_schedule(e, fl); /* something waits for an answer: answer it with the fault */
+		l->near.ack_due = !l->near.quiet;
 		fault_arm(e, fl, TELL_NS);
 	} else {
 		l->fault.stage = STAGE_BREAK;

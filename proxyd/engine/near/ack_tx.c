@@ -299,7 +299,7 @@ static void refused(struct engine *e, struct flow *fl)
 	m = psn_to_host(e, l, &at);
 	/* a guess was refused, numbers differ, or it would acknowledge another owner's */
 	if (psn_before(m.psn, l->near.frontier.psn) || !l->start_acked || owner_unsure(l) ||
-	    psn_map_differs(e, l)) {
+	    psn_map_differs(e, l) || l->near.quiet) {
 		lane_fault(e, fl, why, syndrome);
 		return;
 	}
