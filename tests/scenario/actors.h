@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Attackers and disturbances in a world: a forger (world_forger.c, world_forge.c), hosts that reuse
- * queue pair numbers (world_reuser.c), ports that are overloaded (world_overload.c), and appliances
- * that read reports and frames in another order than they were sent (world_late.c). And what the
+ * queue pair numbers (world_reuser.c), ports that are overloaded (world_overload.c) or not read
+ * (world_port.c), and appliances that read reports and frames in another order than they were sent
+ * (world_late.c). And what the
  * checkers of order and shares need (world_order.c).
  */
 #ifndef SCENARIO_ACTORS_H
@@ -77,6 +78,11 @@ enum forge_kind {
 
 #define QUEUES_MAX 4u
 
+/* An appliance that stands still: its ports do what those of the daemon do (world_port.c), and two
+ * may stand still at a time; and they hold what is in custody, as where its memory is kept. */
+#define STILL_PORTS 1u
+#define STILL_HELD  2u
+
 /* What appliance @side reads late: reports, or frames from the WAN; LATE_OPEN: of the reports only
  * OPENs, which others overtake. */
 #define LATE_REPORTS(side) (1u << (side))
@@ -92,6 +98,8 @@ enum forge_kind {
  * @late: bits of LATE_*; @late_us: by so much at most
  * @queues: each port of an appliance has so many receive queues (world_queues.c), at most
  * QUEUES_MAX; 0: one, read at once. @queue_us: read so much later at most
+ * @still: STILL_*; @still_ms: owners of numbers leave that got nothing done for so long while an
+ * appliance stands still; 0: they do not
  * @lag:           hosts (bits) whose source MAC changes from frame to frame
  * @order:         check that hosts' messages keep their causes (world_order.c): 1 where the rules
  * have order = hosts, 2 where they have not, 3 where they have and appliances know nothing of it
@@ -104,6 +112,7 @@ struct actors_config {
 	uint32_t overload, overload_every, overload_us;
 	uint32_t late, late_us;
 	uint32_t queues, queue_us;
+	uint32_t still, still_ms;
 	uint32_t lag;
 	uint32_t order, share;
 	uint64_t cross_bps;
@@ -162,6 +171,7 @@ enum reuse_psn {
  * @must:  each owner's work must succeed
  * @first, @left_off: PSNs of its hosts' requests when the first owner began, and the latest ended
  * @back_at, @ended: when the next one comes, 0: one is there; what it found done
+ * @came: when the latest one came
  */
 struct reuse {
 	uint32_t left, psn, after, other;
@@ -169,8 +179,12 @@ struct reuse {
 	bool must;
 	uint64_t pause_ns;
 	uint32_t first[2], left_off[2];
-	uint64_t back_at, ended;
+	uint64_t back_at, ended, came;
 };
+
+/** world_reuser_repeats - whether requests of the next owner may be the former one's word for word,
+ * whose values an appliance keeps in case it lost them. */
+bool world_reuser_repeats(const struct world_qp *q, uint32_t psn0, uint32_t psn1);
 
 void world_reuser_run(struct world *w);
 uint64_t world_reuser_next(const struct world *w);

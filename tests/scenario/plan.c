@@ -85,6 +85,8 @@ static const struct field world_fields[] = {
 	F(plan, actors.late_us, "late-us", U32),
 	F(plan, actors.queues, "queues", U32),
 	F(plan, actors.queue_us, "queue-us", U32),
+	F(plan, actors.still, "still", U32),
+	F(plan, actors.still_ms, "still-ms", U32),
 	F(plan, actors.lag, "lag", U32),
 	F(plan, actors.order, "order", U32),
 	F(plan, actors.share, "share", U32),
@@ -283,8 +285,8 @@ static bool plan_ok(const struct plan *p)
 			return false;
 	return !(p->actors.forge >> (FORGE_PROBED + 1)) && !(p->actors.forge_at >> 4) &&
 	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 16 &&
-	       p->actors.late < 32 && p->actors.queues <= QUEUES_MAX && p->cores0 <= SHARDS_MAX &&
-	       p->cores1 <= SHARDS_MAX;
+	       p->actors.late < 32 && p->actors.still < 4 && p->actors.queues <= QUEUES_MAX &&
+	       p->cores0 <= SHARDS_MAX && p->cores1 <= SHARDS_MAX;
 }
 
 uint32_t plan_read(struct plan *p, FILE *in)

@@ -111,11 +111,13 @@ struct plan {
  * @broken: broken invariants that engines report
  * @late, @waits, @explained: how often something was read late, a frame waited for an OPEN, and one
  * came (world_late.c)
+ * @passed, @unseen: frames, and owners of numbers, that no process saw (world_port.c)
  */
 struct plan_result {
 	const char *violation;
 	uint64_t packets, frames, acked, forged, reused, paths, broken;
 	uint64_t late, waits, explained;
+	uint64_t passed, unseen;
 	uint32_t died; /* failed queue pairs, except by packets that missed both appliances */
 	enum excuse excuse;
 	uint64_t now;
@@ -143,6 +145,10 @@ void plan_late(struct plan *p);
 
 /** plan_queues - the same world, whose ports have several receive queues. */
 void plan_queues(struct plan *p);
+
+/** plan_pauses - the same world, whose appliances stand still, and numbers get other owners
+ * meanwhile. */
+void plan_pauses(struct plan *p);
 
 /** plan_cores - the same world, whose appliances have several engines. */
 void plan_cores(struct plan *p);

@@ -267,3 +267,65 @@ void plan_paths(struct plan *p)
 	for (uint32_t n = between(&r, 1, 4); n && p->nincidents < PLAN_INCIDENTS; n--)
 		random_path(p, &r, &p->incident[p->nincidents++]);
 }
+
+/* Owners that come and go by the connection manager; most begin anywhere. */
+static void pauses_reuse(struct plan *p, struct prng *r)
+{
+	for (uint32_t i = 0; i < p->nqps; i++) {
+		struct plan_qp *q = &p->qp[i];
+
+		if (q->storage || q->reuse || prng_hit(r, 0.2))
+			continue;
+		q->cm = 1;
+		q->reuse = between(r, 1, 8);
+		q->reuse_psn = prng_hit(r, 0.6) ? REUSE_FAR : prng_below(r, REUSE_PSNS);
+		q->reuse_after = 1u << between(r, 3, 9);
+		q->reuse_cm = prng_hit(r, 0.8) ? REUSE_DREQ | REUSE_REQ : REUSE_REQ;
+		q->reuse_other = prng_hit(r, 0.2) ? between(r, 1, 2) : 0;
+		for (int s = 0; s < 2; s++) {
+			struct plan_work *k = &q->work[s];
+
+			if (!k->count)
+				continue;
+			k->max = k->max < 8 * q->mtu ? k->max : 8 * q->mtu;
+			k->min = k->min < k->max ? k->min : k->max;
+			k->count = (q->reuse_after + q->depth) * (q->reuse + 1);
+		}
+	}
+}
+
+void plan_pauses(struct plan *p)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x9a05e5));
+	/* worlds-open/still-not-held.world, path-single.world */
+	p->actors.still = STILL_PORTS | (p->single || prng_hit(&r, 0.75) ? STILL_HELD : 0);
+	p->actors.still_ms = prng_hit(&r, 0.8) ? between(&r, 100, 2000) : 0;
+	p->in_band = 0;
+	if (prng_hit(&r, 0.5))
+		p->nincidents = 0;
+	/* what passes goes back over the WAN: see random_appliances() */
+	p->loss0 = p->loss0 > 0.01 ? 0.01 : p->loss0;
+	p->loss1 = p->loss1 > 0.01 ? 0.01 : p->loss1;
+	p->reorder = p->reorder > 0.01 ? 0.01 : p->reorder;
+	p->burst = 0;
+	if (p->actors.still & STILL_HELD)
+		pauses_reuse(p, &r);
+	for (uint32_t n = between(&r, 1, 4); n && p->nincidents < PLAN_INCIDENTS - 1; n--) {
+		struct plan_incident *i = &p->incident[p->nincidents++];
+
+		*i = (struct plan_incident){.what = INC_STILL,
+					    .at = between(&r, 0, 950),
+					    .for_ms = prng_hit(&r, 0.5) ? between(&r, 300, 1500)
+									: between(&r, 1000, 10000),
+					    .side = prng_below(&r, 2)};
+		if (prng_below(&r, 4))
+			continue;
+		/* and the other one beside it */
+		i[1] = *i;
+		i[1].side = !i->side;
+		i[1].for_ms = between(&r, 300, 10000);
+		p->nincidents++;
+	}
+}

@@ -417,6 +417,7 @@ static bool begin(struct play *x, const struct plan_incident *i)
 	case INC_REUSE:
 		x->left_off[0] = rc_qp_una(q->side[0].qp);
 		x->left_off[1] = rc_qp_una(q->side[1].qp);
+		memcpy(q->reuse.left_off, x->left_off, sizeof(x->left_off));
 		world_disconnect(q, true);
 		/* without CM an appliance with custody for it does not learn of the change */
 		if (!x->p->qp[i->qp].cm || x->p->actors.order)
@@ -635,7 +636,7 @@ static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *
 	incidents(&x);
 	done = run_to_end(&x);
 	for (uint32_t i = 0; i < x.w->nqps; i++)
-		if (x.w->qp[i].broken)
+		if (x.w->qp[i].broken || x.w->qp[i].ever_unseen)
 			one_fails(&x, i);
 	probe(&x);
 	bad = judge(x.w, x.may_fail, p->single, done);
@@ -647,6 +648,8 @@ static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *
 				  .late = x.w->late_reads,
 				  .waits = x.w->late_waits,
 				  .explained = x.w->late_found,
+				  .passed = x.w->passed,
+				  .unseen = x.w->unseen,
 				  .broken = x.w->broken,
 				  .excuse = x.w->excuse,
 				  .frames = x.w->frames,

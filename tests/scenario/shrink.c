@@ -123,6 +123,9 @@ static void calmer_actors(struct shrink *s, bool *any)
 	WITHOUT(s, *any, actors.lag);
 	WITHOUT(s, *any, actors.late);
 	WITHOUT(s, *any, actors.queues);
+	WITHOUT(s, *any, actors.still);
+	WITHOUT(s, *any, actors.still_ms);
+	fewer_bits(s, any, offsetof(struct plan, actors.still), STILL_PORTS);
 	fewer_bits(s, any, offsetof(struct plan, actors.late), 0);
 	HALF(s, *any, actors.late_us, 1);
 	HALF(s, *any, actors.queue_us, 1);

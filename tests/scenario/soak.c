@@ -3,8 +3,8 @@
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
  *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--announce]
- *	     [--attack | --calm] [--paths] [--late] [--queues] [--cores] [--heirs] [--verbose]
- *	     [--no-shrink] [--first]
+ *	     [--attack | --calm] [--paths] [--late] [--queues] [--cores] [--heirs] [--still]
+ *	     [--verbose] [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
@@ -18,13 +18,14 @@
  * --announce: of storage initiators and targets, with announce = auto. --paths: in which packets
  * take another way past one appliance or both (INC_PATH). --late: whose appliances read reports
  * late, or frames (world_late.c). --queues: whose ports have several receive queues
- * (world_queues.c). --cores: whose appliances have several engines. --attack: with attackers, and
- * network cards of all kinds (actors.h). Without it three worlds in four have them, except with
- * --prefetch, --announce, --crash and --calm. --crash N: engines are killed at one of N calls or
- * so, at any instruction (world_crash.c); --heirs: who follows may find unreadable what was left
- * (world_heir.c). --smaller: of a script whose world is wrong, print a smaller one. --first: the
- * first violation ends it. A violation prints the world's seed, then a script of a smaller world
- * with the same violation.
+ * (world_queues.c). --still: whose appliances stand still, and do not see that numbers get other
+ * owners (world_port.c). --cores: whose appliances have several engines. --attack: with attackers,
+ * and network cards of all kinds (actors.h). Without it three worlds in four have them, except with
+ * --prefetch, --announce, --paths, --still, --crash and --calm. --crash N: engines are killed at
+ * one of N calls or so, at any instruction (world_crash.c); --heirs: who follows may find
+ * unreadable what was left (world_heir.c). --smaller: of a script whose world is wrong, print a
+ * smaller one. --first: the first violation ends it. A violation prints the world's seed, then a
+ * script of a smaller world with the same violation.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -51,8 +52,8 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool prefetch, announce, attack, calm, paths, late, queues, cores, smaller, verbose, shrink,
-		first, trace;
+	bool prefetch, announce, attack, calm, paths, late, queues, cores, still, smaller, verbose,
+		shrink, first, trace;
 	const char *script;
 	double start;
 };
@@ -60,7 +61,7 @@ struct options {
 struct sum {
 	uint64_t runs, packets, acked, forged, reused, violations, kills, parted, adopted, faulted,
 		watched, unread, stillborn, deaths, unfinished, paths, broken, late, waits,
-		explained, excused[EXCUSES];
+		explained, passed, unseen, excused[EXCUSES];
 };
 
 static double now_s(clockid_t clock)
@@ -83,6 +84,8 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->late += r->late;
 	s->waits += r->waits;
 	s->explained += r->explained;
+	s->passed += r->passed;
+	s->unseen += r->unseen;
 	s->violations += r->violation != NULL;
 	s->excused[r->excuse] += r->excuse != EXCUSE_NONE;
 	s->deaths += r->violation && strstr(r->violation, "queue pair failed");
@@ -164,15 +167,15 @@ static bool attacked(const struct options *o, uint64_t seed)
 {
 	if (o->attack)
 		return true;
-	return !o->calm && !o->paths && !o->prefetch && !o->announce && !world_crash_calls &&
-	       splitmix64(seed ^ 0x1a77ac4) % 4 != 0;
+	return !o->calm && !o->paths && !o->still && !o->prefetch && !o->announce &&
+	       !world_crash_calls && splitmix64(seed ^ 0x1a77ac4) % 4 != 0;
 }
 
 /* Whether its link is one of the field. */
 static bool on_a_link(const struct options *o, uint64_t seed)
 {
-	return !o->prefetch && !o->announce && !world_crash_calls && !attacked(o, seed) &&
-	       splitmix64(seed ^ 0x11a4) % 3 != 0;
+	return !o->prefetch && !o->announce && !o->still && !world_crash_calls &&
+	       !attacked(o, seed) && splitmix64(seed ^ 0x11a4) % 3 != 0;
 }
 
 /* Whether a job begins one more world, its @i-th; it has used @cpu seconds of a processor. */
@@ -199,7 +202,9 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 		plan_link(p);
 	plan_ports(p);
 	plan_field(p);
-	if (!o->calm)
+	if (o->still)
+		plan_pauses(p);
+	else if (!o->calm)
 		plan_still(p);
 	if (o->paths)
 		plan_paths(p);
@@ -259,6 +264,8 @@ static void add(struct sum *all, const struct sum *s)
 	all->late += s->late;
 	all->waits += s->waits;
 	all->explained += s->explained;
+	all->passed += s->passed;
+	all->unseen += s->unseen;
 	all->violations += s->violations;
 	for (int i = 0; i < EXCUSES; i++)
 		all->excused[i] += s->excused[i];
@@ -341,18 +348,29 @@ static struct sum run_script(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'},  {"packets", 1, NULL, 'p'},
-		{"seed", 1, NULL, 'S'},	    {"runs", 1, NULL, 'r'},
-		{"jobs", 1, NULL, 'j'},	    {"prefetch", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'},  {"no-shrink", 0, NULL, 'n'},
-		{"script", 1, NULL, 'f'},   {"first", 0, NULL, '1'},
-		{"trace", 0, NULL, 't'},    {"attack", 0, NULL, 'A'},
-		{"smaller", 0, NULL, 'm'},  {"crash", 1, NULL, 'c'},
-		{"announce", 0, NULL, 'N'}, {"calm", 0, NULL, 'C'},
-		{"paths", 0, NULL, 'P'},    {"late", 0, NULL, 'L'},
-		{"cores", 0, NULL, 'M'},    {"queues", 0, NULL, 'Q'},
-		{"heirs", 0, NULL, 'H'},    {0}};
+	static const struct option opts[] = {{"seconds", 1, NULL, 's'},
+					     {"packets", 1, NULL, 'p'},
+					     {"seed", 1, NULL, 'S'},
+					     {"runs", 1, NULL, 'r'},
+					     {"jobs", 1, NULL, 'j'},
+					     {"prefetch", 0, NULL, 'R'},
+					     {"verbose", 0, NULL, 'v'},
+					     {"no-shrink", 0, NULL, 'n'},
+					     {"script", 1, NULL, 'f'},
+					     {"first", 0, NULL, '1'},
+					     {"trace", 0, NULL, 't'},
+					     {"attack", 0, NULL, 'A'},
+					     {"smaller", 0, NULL, 'm'},
+					     {"crash", 1, NULL, 'c'},
+					     {"announce", 0, NULL, 'N'},
+					     {"calm", 0, NULL, 'C'},
+					     {"paths", 0, NULL, 'P'},
+					     {"late", 0, NULL, 'L'},
+					     {"cores", 0, NULL, 'M'},
+					     {"queues", 0, NULL, 'Q'},
+					     {"heirs", 0, NULL, 'H'},
+					     {"still", 0, NULL, 'T'},
+					     {0}};
 	struct options o = {.seed = 1, .shrink = true, .start = now_s(CLOCK_MONOTONIC)};
 	struct sum s = {0};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -411,6 +429,9 @@ int main(int argc, char **argv)
 		case 'H':
 			world_heirs = true;
 			break;
+		case 'T':
+			o.still = true;
+			break;
 		case 'Q':
 			o.queues = true;
 			break;
@@ -463,6 +484,8 @@ int main(int argc, char **argv)
 	if (o.late)
 		printf("soak-late: late=%" PRIu64 " waits=%" PRIu64 " explained=%" PRIu64 "\n",
 		       s.late, s.waits, s.explained);
+	if (o.still)
+		printf("soak-still: passed=%" PRIu64 " unseen=%" PRIu64 "\n", s.passed, s.unseen);
 	if (world_heirs)
 		printf("soak-heirs: unread=%" PRIu64 " stillborn=%" PRIu64 "\n", s.unread,
 		       s.stillborn);

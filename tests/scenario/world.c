@@ -156,7 +156,7 @@ static int sink_hold(void *ctx, unsigned int shard, const struct flow_key *reque
 	int side = w->cfg.prefetch_single ? !c->side : c->side; /* of the requester */
 
 	(void)shard;
-	world_heirs_hold(w, c->side, requests, lqpn, headers, on);
+	world_port_hold(w, c->side, requests, lqpn, headers, on);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		if (w->qp[i].cfg[side].lqpn == lqpn)
 			w->qp[i].side[side].numbered = on ? *requests : (struct flow_key){0};
@@ -423,6 +423,8 @@ struct world *world_create(const struct world_config *cfg)
 	w->now = 1000 * MS;
 	w->rule = rule_of(w);
 	world_heirs_init(w);
+	if (world_port_init(w))
+		abort();
 	world_crash_init(w);
 	for (int i = 0; i < 6; i++) {
 		struct wan_config c = i < 4 ? cfg->lan : cfg->wan;
@@ -488,6 +490,7 @@ void world_destroy(struct world *w)
 		world_order_exit(&w->qp[i]);
 	world_crash_exit(w);
 	world_heirs_exit(w);
+	world_port_exit(w);
 	world_forger_exit(w);
 	world_overload_exit(w);
 	world_late_exit(w);

@@ -146,6 +146,8 @@ struct world_seen {
  * before world_work()
  * @reuse: the owners that its QPNs will have
  * @storage: of an initiator and a target, or NULL
+ * @unseen: an appliance that stood still did not see the handshake of its owner (world_port.c);
+ * @ever_unseen: of any owner
  * @missed_first, @missed_both: a packet of it has missed the first appliance on its way, or both
  * (world_path.c); @wrong: what was found wrong since then, where they may number: both ends must be
  * told of it
@@ -156,7 +158,7 @@ struct world_qp {
 	uint32_t id, incarnation;
 	struct rc_qp_config cfg[2];
 	struct rc_cm cm[2];
-	bool up, shaking, reused, debt, missed_first, missed_both, broken;
+	bool up, shaking, reused, debt, missed_first, missed_both, unseen, ever_unseen, broken;
 	const char *wrong;
 	struct work pending[2];
 	uint64_t change_ns[2];
@@ -172,6 +174,7 @@ struct world_qp {
 		enum rc_status status; /* of the first failure */
 		bool data_wrong;
 		bool lost, holed;
+		uint8_t passed; /* requests of its: appliances that stood still, MISS_* */
 		/* of its requests, while its appliance gives them other numbers */
 		struct flow_key numbered;
 		struct flow_key numbered_far; /* the same, at the other end (announce/) */
@@ -237,7 +240,10 @@ struct world {
 	struct overload *overload;
 	struct late *late;
 	struct queues *queues;
-	struct ask ask[2]; /* as the daemon has; with @late */
+	struct ports *ports;	   /* whose processes may stand still */
+	struct port_held *held[2]; /* by these */
+	uint64_t passed, unseen;   /* so many frames, and owners of numbers, no process saw */
+	struct ask ask[2];	   /* as the daemon has; with @late */
 	/* how often something was read late, a frame waited for an OPEN, and one came */
 	uint64_t late_reads, late_waits, late_found;
 	struct still {
@@ -329,6 +335,8 @@ static inline bool world_astray(const struct world_qp *q)
 
 /** world_owed - whether an appliance has custody for the owner of @q, who may be gone. */
 bool world_owed(struct world_qp *q);
+/** world_owed_near - and it begins within so many PSNs of what is in custody. */
+bool world_owed_near(struct world_qp *q, uint32_t psns);
 /** world_reconnect - the same QPNs again, with other data, from these PSNs on; the work goes on. */
 void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool by_cm);
 

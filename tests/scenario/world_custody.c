@@ -25,22 +25,31 @@ bool world_lane(struct world_qp *q, int s, struct lane_info *out)
 	return true;
 }
 
-bool world_owed(struct world_qp *q)
+bool world_owed_near(struct world_qp *q, uint32_t psns)
 {
 	for (int s = 0; s < 2; s++) {
 		uint32_t lqpn = s ? q->cfg[0].rqpn : q->cfg[0].lqpn,
-			 rqpn = s ? q->cfg[0].lqpn : q->cfg[0].rqpn, from = 0;
+			 rqpn = s ? q->cfg[0].lqpn : q->cfg[0].rqpn,
+			 psn = s ? q->cfg[0].rq_psn : q->cfg[0].sq_psn, from = 0;
 		struct conn_info ci;
 
 		while (q->w->engine[s] && shards_conn_next(q->w->shards[s], from, q->w->now, &ci)) {
+			const struct lane_info *l = &ci.lane[LANE_OUT];
+
 			from = ci.id + 1;
 			/* one of its numbers may have had another partner */
 			if (ci.paired && (ci.lqpn == lqpn || ci.rqpn == rqpn) &&
-			    ci.lane[LANE_OUT].custody.packets)
+			    l->custody.packets &&
+			    (psn_sub(psn, l->una) < psns || psn_sub(l->una, psn) < psns))
 				return true;
 		}
 	}
 	return false;
+}
+
+bool world_owed(struct world_qp *q)
+{
+	return world_owed_near(q, PSN_MASK + 1);
 }
 
 void world_wrong(struct world_qp *q, const char *what)

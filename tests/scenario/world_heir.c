@@ -2,11 +2,11 @@
 /*
  * Processes that follow one that was killed, and cannot always go on with what it left.
  *
- * What the port holds (port/afxdp_fence.c) outlives processes, and changes at once, not with a
- * batch. Here it is a table of each appliance. Now and then the next process finds a file that it
- * cannot read. It makes other engines: as many as it likes, with a smaller pool, and configured for
- * fewer connections than are held. Custody is lost then, and each queue pair that lost some must
- * fail: nothing that is held may be in no engine, since its packets would pass.
+ * What the port holds (port/afxdp_fence.c) outlives processes (world_port.c). Now and then the next
+ * process finds a file that it cannot read. It makes other engines: as many as it likes, with a
+ * smaller pool, and configured for fewer connections than are held. Custody is lost then, and each
+ * queue pair that lost some must fail: nothing that is held may be in no engine, since its packets
+ * would pass.
  *
  * Some processes die as they begin. Each of those is a process, which a signal ends at any
  * instruction: amid an adoption, or when new engines know some of what is held.
@@ -25,23 +25,14 @@
 #include "engine/core/state.h"
 #include "engine/kept.h"
 
-#define DAMAGE_EVERY 6 /* kills */
-#define HELD_MAX     (4 * WORLD_QPS)
+#define DAMAGE_EVERY 6	  /* kills */
 #define BEGIN_US     2000 /* a process that begins takes no longer, at first */
 
 bool world_heirs;
 uint64_t world_unread, world_stillborn;
 
-struct entry {
-	bool used;
-	struct flow_key requests;
-	uint32_t lqpn;
-	struct template headers;
-};
-
 /** struct heirs - shared by all processes. @took_us: the latest one to begin */
 struct heirs {
-	struct entry held[2][HELD_MAX];
 	uint64_t took_us;
 };
 
@@ -54,7 +45,6 @@ void world_heirs_init(struct world *w)
 	if (w->heirs == MAP_FAILED)
 		abort();
 	w->heirs->took_us = BEGIN_US;
-	w->cfg.engine.fence = true;
 }
 
 void world_heirs_exit(struct world *w)
@@ -66,54 +56,18 @@ void world_heirs_exit(struct world *w)
 
 /* ---- what the port holds ---- */
 
-static void enter(struct entry *table, const struct flow_key *k, uint32_t lqpn,
-		  const struct template *t, bool on)
-{
-	struct entry *h = NULL;
-
-	for (uint32_t i = 0; i < HELD_MAX; i++) {
-		if (table[i].used && !memcmp(&table[i].requests, k, sizeof(*k)))
-			h = &table[i];
-		else if (!table[i].used && !h && on)
-			h = &table[i];
-		if (h && h->used)
-			break;
-	}
-	if (!h)
-		return;
-	h->requests = *k;
-	h->lqpn = lqpn <= PSN_MASK ? lqpn : h->lqpn;
-	h->headers = on && t ? *t : (struct template){0};
-	h->used = on;
-}
-
-void world_heirs_hold(struct world *w, int side, const struct flow_key *k, uint32_t lqpn,
-		      const struct template *headers, bool on)
-{
-	sigset_t alarm, was;
-
-	if (!w->heirs)
-		return;
-	/* the kernel's table has all of an entry or nothing of it */
-	sigemptyset(&alarm);
-	sigaddset(&alarm, SIGALRM);
-	sigprocmask(SIG_BLOCK, &alarm, &was);
-	enter(w->heirs->held[side], k, lqpn, headers, on);
-	sigprocmask(SIG_SETMASK, &was, NULL);
-}
-
 void world_heirs_expect(struct world *w, int side, struct shards *s)
 {
-	for (uint32_t i = 0; w->heirs && i < HELD_MAX; i++)
-		if (w->heirs->held[side][i].used)
-			shards_expect(s, &w->heirs->held[side][i].requests);
+	held_each(w, side, h) shards_expect(s, &h->requests);
 }
 
-static bool in_table(const struct entry *table, const struct flow_key *k)
+static bool in_table(const struct world *w, int side, const struct flow_key *k)
 {
-	for (uint32_t i = 0; i < HELD_MAX; i++)
-		if (table[i].used && !memcmp(&table[i].requests, k, sizeof(*k)))
+	held_each(w, side, h)
+	{
+		if (!memcmp(&h->requests, k, sizeof(*k)))
 			return true;
+	}
 	return false;
 }
 
@@ -124,7 +78,7 @@ static bool passed(const struct world *w, int side)
 		const struct engine *e = shards_engine(w->shards[side], i);
 
 		flow_each (const struct flow, fl, e)
-			if (fl->lane.fenced && !in_table(w->heirs->held[side], &fl->key))
+			if (fl->lane.fenced && !in_table(w, side, &fl->key))
 				return true;
 	}
 	return false;
@@ -136,19 +90,15 @@ void world_heirs_found(struct world *w, int side, bool adopted)
 
 	if (w->heirs && adopted && passed(w, side))
 		w->violation = "what an engine holds is not held while it is away";
-
-	for (uint32_t i = 0; w->heirs && i < HELD_MAX; i++) {
-		struct entry *h = &w->heirs->held[side][i];
-
-		if (!h->used)
-			continue;
+	held_each(w, side, h)
+	{
 		if (adopted ? shards_holds(s, &h->requests)
 			    : shards_fail_orphan(s, &h->requests, h->lqpn,
 						 h->headers.len ? &h->headers : NULL, w->now)) {
 			if (!shards_holds(s, &h->requests))
 				w->violation = "what is held is in no engine, and passes";
 		} else {
-			world_heirs_hold(w, side, &h->requests, h->lqpn, NULL, false);
+			world_port_hold(w, side, &h->requests, h->lqpn, NULL, false);
 		}
 	}
 }
@@ -159,10 +109,9 @@ void world_heirs_found(struct world *w, int side, bool adopted)
  * differ. */
 static void lose(struct world *w, int side)
 {
-	for (uint32_t i = 0; i < HELD_MAX; i++) {
-		const struct entry *h = &w->heirs->held[side][i];
-
-		for (uint32_t n = 0; h->used && n < w->nqps; n++) {
+	held_each(w, side, h)
+	{
+		for (uint32_t n = 0; n < w->nqps; n++) {
 			struct world_qp *q = &w->qp[n];
 			bool near = q->cfg[side].lqpn == h->lqpn &&
 				    q->cfg[side].rqpn == h->requests.dqpn,

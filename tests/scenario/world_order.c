@@ -10,7 +10,8 @@
  * get this wrong: a completed message is executed.)
  *
  * A packet that missed the appliance near its host is held back by the far one as soon as that has
- * heard of the barrier. Until then it may overtake (@missed_first), and that is no violation.
+ * heard of the barrier. Until then it may overtake (@missed_first), and that is no violation. So is
+ * one that passed an appliance that stood still (@passed).
  *
  * Share: of the memory for custody no lane takes more than an equal part among those that have some
  * in use. One that had more when others came need not give it back at once, but it must not grow.
@@ -95,7 +96,11 @@ static bool not_heard(struct world_qp *q, int side)
 
 static void overtaken(const struct world_qp *by, struct world_qp *q, int side)
 {
-	if (by->missed_both || (by->missed_first && not_heard(q, side)))
+	uint32_t passed = by->side[side].passed;
+
+	if (by->missed_both || passed == (MISS_FIRST | MISS_SECOND) ||
+	    ((by->missed_first || passed == MISS_FIRST) &&
+	     (q->w->cfg.single || not_heard(q, side))))
 		q->w->path_overtaken = true;
 	else
 		world_wrong(q, "a message overtook one of another queue pair that "

@@ -59,12 +59,39 @@ void world_crash_unsaid(struct world *w, int side);
 /* New engines of @side in @files, since nobody can read what the former ones left. */
 void world_replace(struct world *w, int side, const int *files);
 
-/* world_heir.c: what the port of @side holds, which outlives a process; a place for each in @s, and
- * what becomes of it. */
+/* A connection that the port of an appliance holds, whose packets never pass. */
+struct port_held {
+	bool used;
+	struct flow_key requests;
+	uint32_t lqpn;
+	struct template headers;
+};
+
+#define HELD_MAX (4 * WORLD_QPS)
+
+/* Each that the port of @side holds, if there is a table of them. */
+#define held_each(w, side, h)                                                                      \
+	for (struct port_held *h = (w)->held[side], *end_ = h ? h + HELD_MAX : NULL; h < end_;     \
+	     h++)                                                                                  \
+		if (h->used)
+
+/* world_port.c: what the ports of an appliance do that stands still, and what they hold. */
+int world_port_init(struct world *w);
+void world_port_exit(struct world *w);
+void world_port_hold(struct world *w, int side, const struct flow_key *k, uint32_t lqpn,
+		     const struct template *headers, bool on);
+/* Whether the process at the end of @link does not read this frame now. */
+bool world_port_takes(struct world *w, int link, const uint8_t *data, uint32_t len);
+/* The process of @side reads what waits in its rings; whether something does. */
+void world_port_read(struct world *w, int side);
+bool world_port_waits(const struct world *w, int side);
+/* A frame comes to appliance @side. */
+void world_to_port(struct world *w, int side, enum engine_port port, const uint8_t *data,
+		   uint32_t len);
+
+/* world_heir.c: a place in @s for each that the port of @side holds, and what becomes of it. */
 void world_heirs_init(struct world *w);
 void world_heirs_exit(struct world *w);
-void world_heirs_hold(struct world *w, int side, const struct flow_key *k, uint32_t lqpn,
-		      const struct template *headers, bool on);
 void world_heirs_expect(struct world *w, int side, struct shards *s);
 void world_heirs_found(struct world *w, int side, bool adopted);
 /* The process of @side was killed: have another one follow, with @files or new ones. False: custody

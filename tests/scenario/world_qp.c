@@ -174,6 +174,7 @@ void world_disconnect(struct world_qp *q, bool tell)
 			rc_qp_destroy(q->side[s].qp);
 		q->side[s].qp = NULL;
 		q->side[s].drawn = 0;
+		q->side[s].passed = 0;
 		q->side[s].ok_data = q->side[s].ok_atomics = q->side[s].failed = 0;
 		q->side[s].fault_at = q->side[s].conn = 0;
 		q->side[s].lost = q->side[s].holed = false;
@@ -198,6 +199,7 @@ void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool 
 	/* nobody has anything of the former owner any more, but an appliance */
 	world_forger_forget(q->w);
 	world_overload_forget(q->w);
+	q->unseen = false;
 	a->sq_psn = sq_psn;
 	a->rq_psn = rq_psn;
 	a->tx_seed += 0x100000;

@@ -45,11 +45,10 @@ static uint32_t next_psn(struct world_qp *q, uint32_t how, uint32_t first, uint3
 	}
 }
 
-/* Whether requests from @psn on, @side's, may be the former owner's word for word, whose values
- * are kept in case it lost them. */
-static bool may_repeat(const struct world_qp *q, int side, uint32_t psn)
+bool world_reuser_repeats(const struct world_qp *q, uint32_t psn0, uint32_t psn1)
 {
-	return q->w->cfg.atomic == ATOMIC_PREFETCH && psn_before(psn, q->reuse.left_off[side]);
+	return q->w->cfg.atomic == ATOMIC_PREFETCH &&
+	       (psn_before(psn0, q->reuse.left_off[0]) || psn_before(psn1, q->reuse.left_off[1]));
 }
 
 static void come_back(struct world_qp *q)
@@ -67,8 +66,9 @@ static void come_back(struct world_qp *q)
 	if (r->other & 2)
 		q->cfg[0].rqpn += 0x1000;
 	q->debt = !(r->by_cm & REUSE_REQ) &&
-		  (world_owed(q) || may_repeat(q, 0, psn[0]) || may_repeat(q, 1, psn[1]));
+		  (world_owed(q) || world_reuser_repeats(q, psn[0], psn[1]));
 	r->back_at = 0;
+	r->came = q->w->now;
 	r->ended = ended(q);
 	q->w->reused++;
 	world_reconnect(q, psn[0], psn[1], r->by_cm & REUSE_REQ);
@@ -78,6 +78,24 @@ static void come_back(struct world_qp *q)
 static bool given_up(const struct world_qp *q)
 {
 	return q->cm[0].state == RC_CM_FAILED || q->cm[1].state == RC_CM_FAILED;
+}
+
+/* When its application has waited for too long, since an appliance stands still; never, if none
+ * does. */
+static uint64_t patience_ends(const struct world_qp *q)
+{
+	const struct world *w = q->w;
+	uint64_t t = UINT64_MAX;
+
+	for (int s = 0; s < 2; s++)
+		if (w->still[s].since)
+			t = min64(t, w->still[s].since);
+	if (!w->cfg.actors.still_ms || t == UINT64_MAX)
+		return UINT64_MAX;
+	t = t > q->reuse.came ? t : q->reuse.came;
+	for (int s = 0; s < 2; s++)
+		t = t > q->side[s].last_ok_at ? t : q->side[s].last_ok_at;
+	return t + w->cfg.actors.still_ms * MS;
 }
 
 void world_reuser_run(struct world *w)
@@ -96,7 +114,7 @@ void world_reuser_run(struct world *w)
 			failed = rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp);
 			if (failed && r->must && !w->violation)
 				w->violation = "a queue pair failed";
-			if (failed || ended(q) >= r->ended + r->after)
+			if (failed || ended(q) >= r->ended + r->after || w->now >= patience_ends(q))
 				leave(q);
 		}
 	}
@@ -106,8 +124,13 @@ uint64_t world_reuser_next(const struct world *w)
 {
 	uint64_t t = UINT64_MAX;
 
-	for (uint32_t i = 0; i < w->nqps; i++)
-		if (w->qp[i].reuse.back_at)
-			t = min64(t, w->qp[i].reuse.back_at);
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		const struct world_qp *q = &w->qp[i];
+
+		if (q->reuse.back_at)
+			t = min64(t, q->reuse.back_at);
+		else if (q->reuse.left && q->up && !q->shaking)
+			t = min64(t, patience_ends(q));
+	}
 	return t;
 }

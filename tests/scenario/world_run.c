@@ -65,8 +65,8 @@ static void to_socket(struct world *w, int from, const struct report *r)
 	wan_send(to, w->now - wan_config(to)->delay_ns, sizeof(*r));
 }
 
-static void to_port(struct world *w, int side, enum engine_port port, const uint8_t *data,
-		    uint32_t len)
+void world_to_port(struct world *w, int side, enum engine_port port, const uint8_t *data,
+		   uint32_t len)
 {
 	if (!world_queues_put(w, side, port, data, len))
 		world_late_rx(w, side, port, data, len);
@@ -102,16 +102,16 @@ static void deliver_link(struct world *of, int i)
 			continue;
 		if (!seen(w, i, data, len))
 			continue;
-		if (world_path_takes(w, i, data, len))
+		if (world_path_takes(w, i, data, len) || world_port_takes(w, i, data, len))
 			continue;
 		if (i >= 4) { /* from side's WAN port to the other appliance */
 			if (w->engine[!side])
-				to_port(w, !side, PORT_WAN, data, len);
+				world_to_port(w, !side, PORT_WAN, data, len);
 			else
 				world_link_send(w, WORLD_LAN_OUT(!side), data, len);
 		} else if (i < 2) {
 			if (w->engine[side])
-				to_port(w, side, PORT_LAN, data, len);
+				world_to_port(w, side, PORT_LAN, data, len);
 			else
 				world_link_send(w, WORLD_WAN(side), data, len);
 		} else {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * An appliance that stands still for a while: its process is stopped, or the machine does not let
- * it run. What comes meanwhile waits in its rings and sockets as far as they go, the rest is lost;
- * then it is looked at, all at one moment. The other appliance takes it for gone after a long
- * silence, and sends SEEK: the answer gives the other one a new session, its CONFIRM this one.
- * Until then no reports pass: the one that took the other for gone sends none, and those of the
- * other have old keys (peer/handshake.c).
+ * it run. What comes meanwhile waits in its rings and sockets as far as they go, the rest is lost,
+ * or passes (world_port.c); then it is looked at, all at one moment. The other appliance takes it
+ * for gone after a long silence, and sends SEEK: the answer gives the other one a new session, its
+ * CONFIRM this one. Until then no reports pass: the one that took the other for gone sends none,
+ * and those of the other have old keys (peer/handshake.c).
  */
 #include "tests/lab/model/undone.h"
 #include "tests/scenario/world_priv.h"
@@ -31,7 +31,7 @@ bool world_still_holds(const struct world *w, int link)
 {
 	int side = end_of(link);
 
-	return side >= 0 && w->still[side].since;
+	return side >= 0 && w->still[side].since && !w->ports;
 }
 
 uint64_t world_still_next(const struct world *w)
@@ -39,10 +39,14 @@ uint64_t world_still_next(const struct world *w)
 	uint64_t t = UINT64_MAX;
 
 	for (int s = 0; s < 2; s++) {
-		if (w->still[s].away)
+		bool deaf = w->still[!s].since;
+
+		if (w->still[s].away && !deaf)
 			t = min64(t, w->still[s].away);
-		if (w->still[s].back)
+		if (w->still[s].back && !deaf)
 			t = min64(t, w->still[s].back);
+		if (world_port_waits(w, s) && !world_late_waits(w, s))
+			t = w->now;
 	}
 	return t;
 }
@@ -52,6 +56,9 @@ void world_still_run(struct world *w)
 	for (int s = 0; s < 2; s++) {
 		struct still *x = &w->still[s];
 
+		world_port_read(w, s);
+		if (w->still[!s].since)
+			continue; /* what it is to know it learns when it goes on */
 		if (x->away && w->now >= x->away) {
 			x->away = 0;
 			x->told = true;
@@ -65,7 +72,8 @@ void world_still_run(struct world *w)
 			world_peer(w, !s, PEER_UP);
 		} else {
 			x->back = 0;
-			world_peer(w, s, PEER_AGAIN);
+			if (!w->still[!s].told)
+				world_peer(w, s, PEER_AGAIN);
 		}
 	}
 }
@@ -94,8 +102,8 @@ bool world_stand_still(struct world *w, int side)
 {
 	struct still *s = &w->still[side];
 
-	if (!w->engine[side] || s->since || s->back || w->still[!side].since || w->guest ||
-	    w->cfg.reports_in_band)
+	if (!w->engine[side] || s->since || s->back || (w->still[!side].since && !w->ports) ||
+	    w->guest || w->cfg.reports_in_band)
 		return false;
 	s->since = w->now;
 	s->away = w->cfg.single ? 0 : w->now + AWAY_NS;
@@ -115,8 +123,10 @@ void world_go_on(struct world *w, int side)
 	s->since = s->away = 0;
 	for (int i = 0; i < LINKS; i++) {
 		s->took[i] = 0;
-		s->full[i] = true;
+		s->full[i] = !w->ports;
 	}
+	if (w->ports && s->was_long)
+		world_queues_drop(w, side);
 	if (s->told)
 		s->back = w->now + one_way(w, side);
 }
