@@ -299,6 +299,9 @@ void plan_pauses(struct plan *p)
 	struct prng r;
 
 	prng_init(&r, splitmix64(p->seed ^ 0x9a05e5));
+	/* worlds-open/still-forged-pair.world */
+	p->actors.forge &= ~(1u << FORGE_CM_PAIR);
+	p->actors.forge_at = p->actors.forge ? p->actors.forge_at : 0;
 	/* worlds-open/still-not-held.world, path-single.world */
 	p->actors.still = STILL_PORTS | (p->single || prng_hit(&r, 0.75) ? STILL_HELD : 0);
 	p->actors.still_ms = prng_hit(&r, 0.8) ? between(&r, 100, 2000) : 0;
