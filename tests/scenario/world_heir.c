@@ -58,13 +58,13 @@ void world_heirs_exit(struct world *w)
 
 void world_heirs_expect(struct world *w, int side, struct shards *s)
 {
-	held_each(w, side, h) shards_expect(s, &h->requests);
+	held_each (w, side, h)
+		shards_expect(s, &h->requests);
 }
 
 static bool in_table(const struct world *w, int side, const struct flow_key *k)
 {
-	held_each(w, side, h)
-	{
+	held_each (w, side, h) {
 		if (!memcmp(&h->requests, k, sizeof(*k)))
 			return true;
 	}
@@ -90,8 +90,7 @@ void world_heirs_found(struct world *w, int side, bool adopted)
 
 	if (w->heirs && adopted && passed(w, side))
 		w->violation = "what an engine holds is not held while it is away";
-	held_each(w, side, h)
-	{
+	held_each (w, side, h) {
 		if (adopted ? shards_holds(s, &h->requests)
 			    : shards_fail_orphan(s, &h->requests, h->lqpn,
 						 h->headers.len ? &h->headers : NULL, w->now)) {
@@ -109,8 +108,7 @@ void world_heirs_found(struct world *w, int side, bool adopted)
  * differ. */
 static void lose(struct world *w, int side)
 {
-	held_each(w, side, h)
-	{
+	held_each (w, side, h) {
 		for (uint32_t n = 0; n < w->nqps; n++) {
 			struct world_qp *q = &w->qp[n];
 			bool near = q->cfg[side].lqpn == h->lqpn &&

@@ -109,8 +109,7 @@ void world_port_hold(struct world *w, int side, const struct flow_key *k, uint32
 
 static bool holds(const struct world *w, int side, const struct frame *f)
 {
-	held_each(w, side, h)
-	{
+	held_each (w, side, h) {
 		const struct flow_key *k = &h->requests;
 
 		if (k->vlan != f->vlan)
