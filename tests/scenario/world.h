@@ -247,12 +247,13 @@ struct world {
 	/* how often something was read late, a frame waited for an OPEN, and one came */
 	uint64_t late_reads, late_waits, late_found;
 	struct still {
-		uint64_t since; /* an appliance stands still since then, 0: it does not */
-		uint64_t away;	/* then the other one takes it for gone; 0: it has, or never will */
-		bool told;	/* it has, and does not know better yet */
-		uint64_t back;	/* then the other one, or after that this one, has a new session */
-		bool was_long;	/* so long that frames that came meanwhile are dropped */
-		bool full[6];	/* what of link[i] came meanwhile was not looked at yet */
+		uint64_t since;	  /* an appliance stands still since then, 0: it does not */
+		uint64_t went_on; /* when it last did */
+		uint64_t away; /* then the other one takes it for gone; 0: it has, or never will */
+		bool told;     /* it has, and does not know better yet */
+		uint64_t back; /* then the other one, or after that this one, has a new session */
+		bool was_long; /* so long that frames that came meanwhile are dropped */
+		bool full[6];  /* what of link[i] came meanwhile was not looked at yet */
 		uint32_t took[6]; /* of that, frames so far */
 	} still[2];
 	uint64_t forged, reused; /* frames, queue pairs */

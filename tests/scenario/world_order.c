@@ -83,15 +83,22 @@ static bool owed_since(struct world_qp *q, int side, uint64_t clock)
 	       o->told_at[done % ORDER_RING] <= clock;
 }
 
-/* Whether the far appliance may not know yet that host @side was told what @q owes. */
+/* Whether the far appliance may not know yet that host @side was told what @q owes. While the near
+ * one stands still, or has no session yet, it tells nothing again that was lost. */
 static bool not_heard(struct world_qp *q, int side)
 {
 	const struct wan_config *c = wan_config(q->w->reports[side]);
 	uint64_t done = rc_messages(q->side[!side].qp), within = c->delay_ns + REPORT_NS;
+	uint64_t told = order_of(q, side)->told_ns[done % ORDER_RING];
+	const struct still *s = &q->w->still[side];
 
 	if (c->loss > 0)
 		within += AGAIN_NS;
-	return q->w->now - order_of(q, side)->told_ns[done % ORDER_RING] < within;
+	if (s->since)
+		return s->since - told < within;
+	if (told < s->went_on)
+		told = s->went_on;
+	return s->back || q->w->now - told < within;
 }
 
 static void overtaken(const struct world_qp *by, struct world_qp *q, int side)

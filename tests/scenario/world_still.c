@@ -121,6 +121,7 @@ void world_go_on(struct world *w, int side)
 	shards_stood_still(w->shards[side], s->since, w->now);
 	s->was_long = w->now - s->since > OLD_NS;
 	s->since = s->away = 0;
+	s->went_on = w->now;
 	for (int i = 0; i < LINKS; i++) {
 		s->took[i] = 0;
 		s->full[i] = !w->ports;
