@@ -209,7 +209,20 @@ it "one core instead of two near the requesters: no hand-over, but no host notic
 it "and two again" amid two-a cores_now a 2
 it "the same near the responders" amid one-b cores_now b 1
 
-# One pair of hosts has more in custody than three quarters of half the pool: the other shard lent it memory.
+# With less pool, and a responder that takes nothing for a while, one pair of hosts has more in custody than three quarters
+# of half the pool: the other core lent it memory.
+less_pool()
+{
+	local s
+
+	for s in a b; do
+		gateway_stop $s || return
+		sed -i 's/^pool = .*/pool = 24M/; s/^cores = .*/cores = 2/' "$LAB/gw-$s.conf"
+		gateway_start $s || return
+	done
+	await 30 peers_up
+}
+
 more_than_its_share()
 {
 	jq_true a stats '[.[] | select(.group == "memory") | {(.name): .value}] | add | .["custody-used"] > .["pool-bytes"] * 0.45'
@@ -218,12 +231,17 @@ more_than_its_share()
 one_pair()
 {
 	local PAIRS=1 status=0
-	local HOST=(--size 1M --depth 64 --mtu 4096 --timeout-exp 16 --region 64M --cm)
+	local HOST=(--size 256K --depth 64 --mtu 4096 --timeout-exp 16 --region 16M --cm)
 
-	pairs_begin lent && await 30 more_than_its_share && next_daemon a KILL && await 30 more_than_its_share && all_more lent 8 || status=1
+	pairs_begin lent && await 30 jq_true a qp 'any(.state == "held")' && more lent-0-req 8 && signal lent-0-resp STOP && await 30 more_than_its_share &&
+		next_daemon a KILL && await 30 more_than_its_share || status=1
+	signal lent-0-resp CONT
+	all_more lent 8 || status=1
 	pairs_end lent && [ $status = 0 ] && [ "$(stat_of a faults)$(stat_of b faults)" = 00 ]
 }
-it "one pair of hosts has more than its core's share of the pool, through a kill -9" one_pair
+await 30 settled
+it "less pool" less_pool
+it "one pair of hosts has more than its core's share of it, through a kill -9" one_pair
 
 await 30 settled
 it "stop with nothing owed" pair_stop
