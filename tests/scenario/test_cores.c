@@ -160,7 +160,7 @@ static void test_lends(void **state)
 			for (int s = 0; s < 2; s++)
 				p.qp[i].work[s] = (struct plan_work){.ops = 1u << RC_WRITE,
 								     .max = 1 << 20,
-								     .count = 60 + 60 * i,
+								     .count = 40 + 40 * i,
 								     .outstanding = 16};
 		}
 		live(&p);
