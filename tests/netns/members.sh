@@ -5,11 +5,15 @@
 # What tests with several ports a side ask of transfers and ports. For those who have sourced lib.sh.
 # PATH_MTU is that of the transfers, 4096.
 
+answered() # SITE: what the latest requester there sends is acknowledged by its appliance
+{
+	jq_true "$1" qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' --argjson q $((${qpn[$1]}))
+}
+
 carried() # NAME FROM ARGUMENT...: content right, answered by the appliance near the requester
 {
 	next_qpns
-	transfer "$@" --mtu "${PATH_MTU:-4096}" && intact "$1" &&
-	jq_true "$2" qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' --argjson q $((${qpn[$2]}))
+	transfer "$@" --mtu "${PATH_MTU:-4096}" && intact "$1" && answered "$2"
 }
 
 held_at() # SITE

@@ -134,13 +134,19 @@ members_config()
 	LAB_LAN='lan0, lan1' gateway_config b -r 'prefetch = on'
 }
 
+spread() # NAME FROM
+{
+	next_qpns
+	transfer_until "answered $2" "$@" --op write --size 16K --rate-mbps 100 --mtu 4096 && intact "$1"
+}
+
 # Connections until each of the four ports of a has received and sent: the hashes of the routers choose.
 all_carry()
 {
 	local i
 
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
-		carried "spread-a$i" a --op write --count 200 --size 16K --rate-mbps 100 && carried "spread-b$i" b --op write --count 200 --size 16K --rate-mbps 100 || return
+		spread "spread-a$i" a && spread "spread-b$i" b || return
 		jq_true a port 'length == 4 and all(."rx-packets" > 20 and ."tx-packets" > 20)' && return
 	done
 	cli a port show
