@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The pool as engines of one process have it in common: one that is short gets memory of one that
- * can do without.
+ * Engines of one process share the memory of the pool: an engine that is short of it gets some from
+ * one that can spare it.
  */
 #include "engine/core/core.h"
 
@@ -9,8 +9,9 @@ bool engine_lend(struct engine *from, struct engine *to, uint64_t bytes, uint64_
 {
 	if (from) {
 		batch_begin(from, now_ns);
-		bytes = pool_shrink(from->pool, &from->arena, bytes);
+		bytes = pool_shrink(from->pool, bytes);
 		batch_end(from); /* or a successor of each could have it */
+		pool_give_back(from->pool, &from->arena, bytes);
 	}
 	batch_begin(to, now_ns);
 	bytes -= pool_grow(to->pool, &to->arena, bytes);

@@ -34,8 +34,10 @@
  * is always a reserve.
  *
  * Size. Several pools can have one amount of memory in common: each has a table for all of it, and
- * memory for the superblocks that it may use now (pool_grow(), pool_shrink()). A superblock that
- * loses its memory is free since an earlier batch, so nobody needs what it held.
+ * memory for the superblocks that it may use now (pool_grow(), pool_shrink()). A superblock is on
+ * the list of @bare ones before its memory goes, and has it again before it leaves that list. So a
+ * process that is killed in between leaves too much memory, never too little: a superblock that may
+ * be used and has none could not be written where the file system is full.
  *
  * Batches (undo.h). The table, maps of slots and what pages hold are noted before they change; the
  * bytes of packets are not. So a superblock or slot that a batch frees is in limbo until its end,
@@ -586,7 +588,7 @@ bool pool_short(const struct pool *p)
 	return false;
 }
 
-uint64_t pool_shrink(struct pool *p, const struct arena *a, uint64_t bytes)
+uint64_t pool_shrink(struct pool *p, uint64_t bytes)
 {
 	uint32_t can = spare(p), n = 0, i;
 
@@ -594,21 +596,28 @@ uint64_t pool_shrink(struct pool *p, const struct arena *a, uint64_t bytes)
 		can = (uint32_t)(bytes / POOL_BLOCK);
 	pool_change(p);
 	for (; n < can; n++) {
-		if (p->solid > p->fresh) {
-			i = --p->solid;
+		if (p->fresh < p->solid) {
+			i = p->fresh++;
 		} else if (p->free != POOL_NONE) {
 			i = p->free;
 			p->free = p->block[i].next;
-			block_change(p, i);
-			p->block[i].next = p->bare;
-			p->bare = i;
 		} else {
 			break;
 		}
-		arena_unback(a, block_ptr(p, i), POOL_BLOCK);
+		block_change(p, i);
+		p->block[i].next = p->bare;
+		p->bare = i;
 	}
 	set_size(p, p->blocks - n);
 	return (uint64_t)n * POOL_BLOCK;
+}
+
+void pool_give_back(const struct pool *p, const struct arena *a, uint64_t bytes)
+{
+	uint32_t i = p->bare;
+
+	for (uint64_t n = bytes / POOL_BLOCK; n; n--, i = p->block[i].next)
+		arena_unback(a, block_ptr(p, i), POOL_BLOCK);
 }
 
 uint64_t pool_grow(struct pool *p, const struct arena *a, uint64_t bytes)

@@ -103,11 +103,14 @@ bool pool_short(const struct pool *p);
  * and a quarter of what it had at first. */
 uint64_t pool_spare(const struct pool *p);
 
-/** pool_shrink - give the memory of up to @bytes back to the system, pool_spare() at most; bytes
- * that were. Only when this batch is committed may another pool have them. */
-uint64_t pool_shrink(struct pool *p, const struct arena *a, uint64_t bytes);
+/** pool_shrink - use up to @bytes less, pool_spare() at most; how many. When this batch is committed,
+ * pool_give_back(), and then another pool may have them. */
+uint64_t pool_shrink(struct pool *p, uint64_t bytes);
 
-/** pool_grow - take up to @bytes more from the system; bytes that were had. */
+/** pool_give_back - give the memory of the latest @bytes of pool_shrink() back to the system. */
+void pool_give_back(const struct pool *p, const struct arena *a, uint64_t bytes);
+
+/** pool_grow - take up to @bytes more from the system; how many it had. */
 uint64_t pool_grow(struct pool *p, const struct arena *a, uint64_t bytes);
 
 void pool_log_init(struct pool_log *log);

@@ -303,9 +303,9 @@ static void test_lends_what_nobody_has(void **state)
 	s = some_shards(N, &c, NOW);
 	all = sizes(s, size);
 	e = shards_engine(s, 0);
-	assert_int_equal(pool_shrink(e->pool, &e->arena, 4 << 20), 4 << 20);
+	assert_int_equal(pool_shrink(e->pool, 4 << 20), 4 << 20);
 	e = shards_engine(s, 2);
-	assert_int_equal(pool_shrink(e->pool, &e->arena, 12 << 20), 12 << 20);
+	assert_int_equal(pool_shrink(e->pool, 12 << 20), 12 << 20);
 	pool_log_init(&log);
 	(void)load(s, 1, &log, at);
 	assert_int_equal(sizes(s, size), all);

@@ -84,6 +84,15 @@ static void empty(struct rig *r, uint32_t left)
 	commit(r);
 }
 
+/* Lend up to @bytes, as engine_lend() does. */
+static uint64_t shrink(struct rig *r, uint64_t bytes)
+{
+	bytes = pool_shrink(r->p, bytes);
+	commit(r);
+	pool_give_back(r->p, &r->a, bytes);
+	return bytes;
+}
+
 static uint64_t memory(const struct rig *r)
 {
 	struct stat st;
@@ -136,12 +145,10 @@ static void test_shrinks(void **state)
 
 		load(&r, held);
 		can = pool_spare(r.p);
-		gave = pool_shrink(r.p, &r.a, UINT64_MAX);
-		commit(&r);
+		gave = shrink(&r, UINT64_MAX);
 		assert_int_equal(gave, can);
 		assert_int_equal(pool_size(r.p), size - gave);
-		assert_int_equal(pool_shrink(r.p, &r.a, UINT64_MAX), 0);
-		commit(&r);
+		assert_int_equal(shrink(&r, UINT64_MAX), 0);
 		assert_true(pool_size(r.p) >= OWN / 4);
 		if (gave) {
 			assert_true(pool_size(r.p) >= 2 * pool_used(r.p, POOL_CUSTODY));
@@ -177,8 +184,10 @@ static void test_memory(void **state)
 	load(&r, MANY);
 	empty(&r, 10);
 	first = memory(&r);
-	assert_int_equal(pool_shrink(r.p, &r.a, 20 * MIB), 20 * MIB);
+	assert_int_equal(pool_shrink(r.p, 20 * MIB), 20 * MIB);
+	assert_int_equal(memory(&r), first); /* this batch may be undone yet */
 	commit(&r);
+	pool_give_back(r.p, &r.a, 20 * MIB);
 	assert_int_equal(memory(&r), first - 20 * MIB);
 	(void)arena_lock(&r.a, 0); /* a successor's */
 	assert_int_equal(memory(&r), first - 20 * MIB);
@@ -197,13 +206,12 @@ static void test_undone(void **state)
 	rig_make(&r, 0);
 	load(&r, 200);
 	empty(&r, 100);
-	assert_true(pool_shrink(r.p, &r.a, 3 * MIB) == 3 * MIB);
+	assert_int_equal(pool_shrink(r.p, 3 * MIB), 3 * MIB);
 	assert_true(undo_apply(r.u));
 	pool_adopted(r.p);
 	assert_int_equal(pool_size(r.p), OWN);
 	assert_true(pool_check(r.p));
-	assert_int_equal(pool_shrink(r.p, &r.a, 3 * MIB), 3 * MIB);
-	commit(&r);
+	assert_int_equal(shrink(&r, 3 * MIB), 3 * MIB);
 	assert_int_equal(pool_grow(r.p, &r.a, 5 * MIB), 5 * MIB);
 	assert_true(undo_apply(r.u));
 	pool_adopted(r.p);
@@ -229,7 +237,7 @@ static void test_limbo(void **state)
 	n = r.n;
 	while (r.n > 8)
 		pool_release(r.p, &r.log, r.packet[--r.n], POOL_BLOCK / 2);
-	assert_true(pool_shrink(r.p, &r.a, UINT64_MAX) < pool_used(r.p, POOL_CUSTODY) + OWN / 2);
+	assert_true(pool_shrink(r.p, UINT64_MAX) < pool_used(r.p, POOL_CUSTODY) + OWN / 2);
 	assert_true(undo_apply(r.u));
 	pool_adopted(r.p);
 	r.n = n;

@@ -150,7 +150,7 @@ static const char *place(const struct engine *e, size_t at)
 		{"match", e->match, MATCH_SLOTS * sizeof(*e->match), sizeof(*e->match)},
 		{"cm", e->cm, cm_table_bytes(e->cfg.max_conns), 1},
 		{"pool", e->pool, e->pool->data, sizeof(struct block)},
-		{"block", block_ptr(e->pool, 0), (size_t)e->pool->blocks * POOL_BLOCK, POOL_BLOCK},
+		{"block", block_ptr(e->pool, 0), (size_t)e->pool->most * POOL_BLOCK, POOL_BLOCK},
 	};
 
 	for (size_t i = 0; i < sizeof(r) / sizeof(r[0]); i++)
@@ -200,7 +200,7 @@ static bool disbelieved(const struct engine *e, size_t at)
 	size_t table = offsetof(struct pool, block), off = (at - table) % sizeof(struct block);
 	struct block b;
 
-	if (!within(at, table, e->pool->blocks * sizeof(b)) ||
+	if (!within(at, table, e->pool->most * sizeof(b)) ||
 	    !within(off, offsetof(struct block, dirty), sizeof(b.dirty)))
 		return false;
 	restored(&b, (size_t)((const uint8_t *)e->pool - e->arena.base) + at - off, sizeof(b));
@@ -220,7 +220,7 @@ static bool needed(const struct engine *e, size_t at)
 	    within(at, engine + offsetof(struct engine, cache), sizeof(e->cache)) ||
 	    within(at, (size_t)((const uint8_t *)e->echo - base), echo_bytes()))
 		return false;
-	if (within(at, pool + e->pool->data, (size_t)e->pool->blocks * POOL_BLOCK))
+	if (within(at, pool + e->pool->data, (size_t)e->pool->most * POOL_BLOCK))
 		return referred(e, at - pool - e->pool->data);
 	if (at >= pool && disbelieved(e, at - pool))
 		return false;
