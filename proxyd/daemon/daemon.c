@@ -273,9 +273,9 @@ static void tell_round_trips(struct daemon *d)
 }
 
 /* Memory that one core lent another and the system did not give back: others have taken it. */
-static void tell_lacking(struct daemon *d, const struct engine_memory *mem)
+static void tell_lacking(struct daemon *d)
 {
-	uint64_t lacks = mem->pool_most - mem->pool_bytes;
+	uint64_t lacks = shards_lacking(d->shards);
 	bool lacking = lacks >= (1u << 20);
 
 	if (lacking && !d->lacking)
@@ -300,8 +300,7 @@ static void every_second(struct daemon *d)
 	tell_sites(d);
 	daemon_path(d);
 	shards_memory(d->shards, &mem);
-	if (shards_n(d->shards) > 1)
-		tell_lacking(d, &mem);
+	tell_lacking(d);
 	sd_notifyf(0,
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",
 		   d->cfg->nrules, mem.conns, (unsigned long long)mem.custody_used >> 10,

@@ -181,7 +181,7 @@ static void destroy_engines(struct shards *s)
 	}
 }
 
-/* Room for what a batch lets go: all flows. */
+/* Room to note all flows: a batch may unhold each of them. */
 static bool room_of(struct shard *sh, const struct engine *e)
 {
 	struct engine_memory mem;
@@ -295,19 +295,23 @@ void shards_begin(struct shards *s, uint64_t now_ns)
 		engine_follow(s->engine, s->n, now_ns);
 }
 
-/* Shard @i is short of memory: it gets some that none has, for the system refused it or a process
- * was killed while it was lent, else of the one that can spare most. */
+uint64_t shards_lacking(const struct shards *s)
+{
+	struct engine_memory m;
+
+	shards_memory(s, &m);
+	/* each has a least size, so all may have more; and sizes are rounded down */
+	return m.pool_most >= m.pool_bytes + POOL_BLOCK ? m.pool_most - m.pool_bytes : 0;
+}
+
+/* Shard @i is short of memory: it gets some that is lacking everywhere, else of the shard that can
+ * spare most. */
 static void lend(struct shards *s, unsigned int i, const struct engine_memory *m, uint64_t now_ns)
 {
 	struct engine *from = NULL;
-	uint64_t had = 0, spare;
-	bool nobodys;
+	uint64_t lacking = shards_lacking(s), spare = lacking;
 
-	for (unsigned int k = 0; k < s->n; k++)
-		had += m[k].pool_bytes;
-	spare = m[i].pool_most >= had + POOL_BLOCK ? m[i].pool_most - had : 0;
-	nobodys = spare;
-	for (unsigned int k = 0; k < s->n && !nobodys; k++) {
+	for (unsigned int k = 0; k < s->n && !lacking; k++) {
 		if (k == i || m[k].pool_spare <= spare)
 			continue;
 		from = s->engine[k];
@@ -318,7 +322,7 @@ static void lend(struct shards *s, unsigned int i, const struct engine_memory *m
 		s->lend_at = now_ns + LEND_AGAIN_NS;
 }
 
-/* Whoever is short gets memory: one shard a round, and the next one the next time. */
+/* In each round one shard that is short gets memory, all in turn. */
 static void lend_pool(struct shards *s, uint64_t now_ns)
 {
 	struct engine_memory m[SHARDS_MAX];

@@ -85,7 +85,8 @@ unsigned int shards_of_conn(const struct shards *s, uint32_t conn);
 /** shards_engine - for what only its own thread calls: engine_rx(), engine_rx_ask(),
  * engine_rx_soon(), engine_deadline(). */
 struct engine *shards_engine(const struct shards *s, unsigned int shard);
-/** shard_tick - engine_tick() of one, in its own thread; then what it holds no more is let go. */
+/** shard_tick - engine_tick() of one shard, in its own thread. After the commit the port is told
+ * which connections it holds no longer. */
 void shard_tick(struct shards *s, unsigned int shard, uint64_t now_ns);
 
 /* What one thread calls, and no other at the same time. */
@@ -134,6 +135,9 @@ bool shards_release(struct shards *s, uint32_t conn, uint64_t now_ns);
 bool shards_fail_orphan(struct shards *s, const struct flow_key *requests, uint32_t lqpn,
 			const struct template *headers, uint64_t now_ns);
 struct ledger shards_custody(struct shards *s, int rule, uint64_t now_ns);
+/** shards_lacking - bytes of the pool that no shard has: the system refused them, or a process was
+ * killed while one lent them to another. */
+uint64_t shards_lacking(const struct shards *s);
 uint64_t shards_counter(const struct shards *s, enum engine_counter c);
 void shards_memory(const struct shards *s, struct engine_memory *out);
 bool shards_link_info(const struct shards *s, unsigned int peer, struct link_info *out);

@@ -340,12 +340,32 @@ static void test_lends_in_vain(void **state)
 	shards_memory(s, &m);
 	assert_int_equal(m.pool_bytes, all - (1 << 20));
 	assert_int_equal(m.pool_most, all);
+	assert_int_equal(shards_lacking(s), 1 << 20);
 	e->arena.fd = fd;
 	rounds(s, 1, NOW + 3900 * MS);
 	assert_int_equal(sizes(s, size), all - (1 << 20));
 	rounds(s, 100, NOW + 4100 * MS);
 	assert_int_equal(sizes(s, size), all);
 	assert_in_range(size[1], all / 3 + 1, all);
+	assert_int_equal(shards_lacking(s), 0);
+	shards_destroy(s);
+}
+
+/* Each shard has a least size: of a small pool all have more than was asked for, and nothing lacks. */
+static void test_small_pool(void **state)
+{
+	struct engine_config c = config;
+	struct engine_memory m;
+	struct shards *s;
+
+	(void)state;
+	c.pool_bytes = 8 << 20;
+	s = some_shards(N, &c, NOW);
+	shards_memory(s, &m);
+	assert_true(m.pool_bytes > m.pool_most);
+	assert_int_equal(shards_lacking(s), 0);
+	rounds(s, 3, NOW);
+	assert_null(shards_check(s));
 	shards_destroy(s);
 }
 
@@ -666,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_lends),
 		cmocka_unit_test(test_lends_what_nobody_has),
 		cmocka_unit_test(test_lends_in_vain),
+		cmocka_unit_test(test_small_pool),
 		cmocka_unit_test(test_caps),
 		cmocka_unit_test(test_link_counts),
 		cmocka_unit_test(test_tokens),
