@@ -565,7 +565,7 @@ static void add(struct afxdp_counts *out, const struct afxdp_counts *n)
 		to[i] += from[i];
 }
 
-/* Since the start. A driver may begin to count anew. */
+/* Frames missed since the start. A driver may reset its counter. */
 static uint64_t missed(const struct netif *nif)
 {
 	uint64_t n = nif->index ? netif_missed(nif) : 0;

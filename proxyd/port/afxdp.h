@@ -204,8 +204,8 @@ uint32_t afxdp_room(struct afxdp *x, unsigned int part, enum steer_side side);
  */
 bool afxdp_flush(struct afxdp *x, unsigned int part);
 
-/** afxdp_tx_drop - drop what the part has queued and the kernel has not begun to send. Not of a
- * driver that sends without copies: that goes on by itself. */
+/** afxdp_tx_drop - drop what the part has queued and the kernel has not begun to send. Not in
+ * zero-copy mode: there the driver sends on its own. */
 void afxdp_tx_drop(struct afxdp *x, unsigned int part);
 
 /** afxdp_heartbeat - tell the program that the daemon is alive at CLOCK_MONOTONIC @now_ns. */

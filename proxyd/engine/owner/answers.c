@@ -65,8 +65,8 @@ enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const stru
 	if (may_be_own(e, fl, wire_psn_of(f)))
 		return VERDICT_OTHER;
 	proved = match_other(e, req, back, f->psn);
-	/* what the requester's own lane brings to it was meant for the queue pair that had its
-	 * number before. The opener lets go; an acceptor waits for that */
+	/* what the requester's own lane delivers was meant for the former queue pair of its number.
+	 * An opener ends the lane; an acceptor waits until its opener has */
 	if (proved && (back->lane.state == LANE_HELD || back->lane.state == LANE_DRAIN))
 		owner_judge(e, back, EVIDENCE_REPLACED);
 	/* what is in custody here may be answered with this PSN as well */
