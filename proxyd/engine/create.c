@@ -109,9 +109,8 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	e->table = flow_table_create(&e->arena, e->nflows, e->cfg.seed);
 	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
 	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes());
-	if (!order_init(e))
+	if (!order_init(e)) /* before the pool: what that can grow to has no memory yet */
 		return false;
-	/* the last: what it can grow to has no memory yet */
 	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, e->cfg.pool_most, share);
 	if (!e->flows || !e->match || !e->cm || !e->echo || !e->accepted || !e->table ||
 	    !e->wheel || !e->reads || !e->pool)

@@ -103,8 +103,8 @@ bool pool_short(const struct pool *p);
  * and a quarter of what it had at first. */
 uint64_t pool_spare(const struct pool *p);
 
-/** pool_shrink - use up to @bytes less, pool_spare() at most; how many. When this batch is committed,
- * pool_give_back(), and then another pool may have them. */
+/** pool_shrink - use up to @bytes less, pool_spare() at most; how many. When this batch is
+ * committed, pool_give_back(), and then another pool may have them. */
 uint64_t pool_shrink(struct pool *p, uint64_t bytes);
 
 /** pool_give_back - give the memory of the latest @bytes of pool_shrink() back to the system. */

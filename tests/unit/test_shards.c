@@ -351,7 +351,7 @@ static void test_lends_in_vain(void **state)
 	shards_destroy(s);
 }
 
-/* Each shard has a least size: of a small pool all have more than was asked for, and nothing lacks. */
+/* Each shard has a least size: of a small pool all have more than configured, nothing lacks. */
 static void test_small_pool(void **state)
 {
 	struct engine_config c = config;
