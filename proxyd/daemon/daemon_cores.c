@@ -4,17 +4,21 @@
  *
  * Theory of operation
  *
- * A core is a thread with a part of the ports (port/afxdp.h) and the shards (shards/shards.h) whose
- * number it has, modulo the number of cores. In a round each core that has frames takes those of
- * its receive queues, gives its shards a tick and sends what they have to say. Then all wait for
- * the last one, and the daemon's own thread, which is the first core, has everything to itself
- * again: reports, control, housekeeping. So all of those need no lock and know nothing of cores.
- * A round takes a few hundred microseconds at most. With one core, or with frames for one only, no
- * other thread is woken.
+ * A core is a part of the ports (port/afxdp.h) and the shards (shards/shards.h) whose number it has,
+ * modulo the number of cores. In a round each core that has frames takes those of its receive
+ * queues, gives its shards a tick and sends what they have to say. Then the daemon's own thread has
+ * everything to itself again: reports, control, housekeeping. So all of those need no lock and know
+ * nothing of cores. A round takes a few hundred microseconds at most.
+ *
+ * Whether cores have a thread each in a round is decided anew for each (shared()). To wake a thread
+ * costs as much as some frames, so there must be ENOUGH of them in the queues of two cores, and
+ * lately for the shards of two. Else the daemon's thread does all, which with one pair of hosts, or
+ * little to do, is as with one core.
  *
  * A frame may come in a queue of another core than that of its shard, as NICs choose queues by
- * hashes of their own, so with N cores only one in N comes by the right one. It is copied to the
- * other core, which takes it in the next round. Frames of one queue keep their order.
+ * hashes of their own, so with N cores only one in N comes by the right one. While threads work it
+ * is copied to the other core, which takes it in the next round. Frames of one queue keep their
+ * order.
  *
  * What an OPEN may explain that is not read yet (ask.h) waits, and what came by the same way behind
  * it, until the daemon has read datagrams between two rounds.
@@ -31,6 +35,7 @@
 #include "port/afxdp.h"
 
 #define RX_BUDGET   128u /* frames per socket and round */
+#define ENOUGH	    16u
 /* More than any ring holds. */
 #define LAST_ROUNDS 64
 
@@ -55,27 +60,29 @@ static bool give(struct core *c, struct ask *a, unsigned int shard, enum engine_
 		if (d->session)
 			daemon_datagrams(d);
 	}
+	c->given++;
 	return true;
 }
 
 /* Only what has a place is taken (budget()). */
-static void hand_over(struct core *c, unsigned int to, unsigned int shard, enum engine_port port,
+static void hand_over(struct core *c, struct core *to, unsigned int shard, enum engine_port port,
 		      const uint8_t *data, uint32_t len)
 {
-	c->handed += to != c->index;
-	if (!inbox_put(c->d->core[to].from[c->index], shard, port, data, len))
+	c->handed += to != c;
+	if (!inbox_put(to->from[c->index], shard, port, data, len))
 		c->dropped++;
 }
 
 static void take(struct core *c, enum engine_port port, uint8_t *data, uint32_t len)
 {
 	struct daemon *d = c->d;
-	unsigned int shard = shards_of_frame(d->shards, data, len), to = shard % d->ncores;
-	struct inbox *own = c->from[c->index];
+	unsigned int shard = shards_of_frame(d->shards, data, len);
+	struct core *to = &d->core[shard % d->ncores];
+	const struct inbox *box = to->from[c->index];
 
 	/* behind what waits */
-	if (to != c->index || (own && inbox_frames(own)) ||
-	    !give(c, &c->ask[c->index], shard, port, data, len))
+	if ((to != c && d->shared) || (box && inbox_frames(box)) ||
+	    !give(to, &to->ask[c->index], shard, port, data, len))
 		hand_over(c, to, shard, port, data, len);
 }
 
@@ -101,17 +108,20 @@ static void on_soon(void *ctx, const uint8_t *data, uint32_t len)
 	unsigned int shard = data ? shards_of_frame(d->shards, data, len) : 0;
 
 	if (data) {
-		if (shard % d->ncores == c->index)
+		if (shard % d->ncores == c->index || !d->shared)
 			engine_rx_soon(engine_of(c, shard), data, len);
 		return;
 	}
-	for (shard = c->index; shard < shards_n(d->shards); shard += d->ncores)
-		engine_rx_soon(engine_of(c, shard), NULL, 0);
+	for (shard = 0; shard < shards_n(d->shards); shard++)
+		if (shard % d->ncores == c->index || !d->shared)
+			engine_rx_soon(engine_of(c, shard), NULL, 0);
 }
 
 /* Frames that others had for us in the round before. */
-static void take_handed(struct core *c)
+static unsigned int take_handed(struct core *c)
 {
+	unsigned int taken = 0;
+
 	for (unsigned int i = 0; i < c->d->ncores; i++) {
 		struct inbox *b = c->from[i];
 		uint32_t n = b ? inbox_frames(b) : 0;
@@ -122,9 +132,10 @@ static void take_handed(struct core *c)
 			if (!give(c, &c->ask[i], f.shard, f.port, f.data, f.len))
 				break;
 			inbox_done(b);
-			c->moved++;
+			taken++;
 		}
 	}
+	return taken;
 }
 
 /* So many frames of each socket find a place, whosever they are. */
@@ -169,59 +180,87 @@ static bool flush(struct core *c)
 	return afxdp_flush(c->d->port, c->index);
 }
 
-/* One core's part of a round. */
-static void work(void *ctx, unsigned int index)
+static void receive(struct core *c)
 {
-	struct daemon *d = ctx;
-	struct core *c = &d->core[index];
+	struct daemon *d = c->d;
 
-	c->moved = 0;
-	afxdp_soon(d->port, index, on_soon, c);
-	take_handed(c);
-	c->moved += afxdp_rx(d->port, index, budget(c), on_frame, c);
+	afxdp_soon(d->port, c->index, on_soon, c);
+	c->moved = take_handed(c);
+	c->moved += afxdp_rx(d->port, c->index, budget(c), on_frame, c);
 	c->frames += c->moved;
+}
+
+static void speak(struct core *c)
+{
 	tick(c);
 	/* an OPEN goes before the frames that it explains */
 	c->waiting = c->opened || flush(c);
 }
 
-static bool has_handed(const struct core *c)
+/* One core's part of a round, in a thread of its own. */
+static void work(void *ctx, unsigned int index)
 {
-	for (unsigned int i = 0; i < c->d->ncores; i++)
-		if (c->from[i] && inbox_frames(c->from[i]))
-			return true;
-	return false;
+	struct daemon *d = ctx;
+
+	receive(&d->core[index]);
+	speak(&d->core[index]);
 }
 
-static bool has_frames(const struct daemon *d, unsigned int core)
+static uint32_t handed(const struct core *c)
 {
-	return afxdp_waits(d->port, core, STEER_LAN) || afxdp_waits(d->port, core, STEER_WAN) ||
-	       has_handed(&d->core[core]);
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < c->d->ncores; i++)
+		n += c->from[i] ? inbox_frames(c->from[i]) : 0;
+	return n;
+}
+
+/* What there is for a core to take; of the ports, descriptors. */
+static uint32_t backlog(const struct core *c)
+{
+	return afxdp_waits(c->d->port, c->index, STEER_LAN) +
+	       afxdp_waits(c->d->port, c->index, STEER_WAN) + handed(c);
 }
 
 bool cores_have_frames(const struct daemon *d, bool moved)
 {
 	for (unsigned int i = 0; i < d->ncores; i++)
-		if (moved ? has_frames(d, i) : has_handed(&d->core[i]))
+		if (moved ? backlog(&d->core[i]) : handed(&d->core[i]))
 			return true;
 	return false;
 }
 
+/* The cores that have a thread each in this round: none, or two at least. */
+static uint32_t shared(const struct daemon *d)
+{
+	uint32_t waits = 0, given = 0;
+
+	/* a capture looks at all shards while a frame is in hand */
+	if (d->ncores == 1 || capture_on(&d->capture))
+		return 0;
+	for (unsigned int i = 0; i < d->ncores; i++) {
+		waits |= (uint32_t)(backlog(&d->core[i]) >= ENOUGH) << i;
+		given |= (uint32_t)(d->core[i].given >= ENOUGH) << i;
+	}
+	return waits & (waits - 1) && given & (given - 1) ? waits : 0;
+}
+
 unsigned int cores_run(struct daemon *d)
 {
-	uint32_t busy = 0;
+	uint32_t own = shared(d);
 	unsigned int moved = 0;
 
+	d->shared = own;
 	for (unsigned int i = 0; i < d->ncores; i++)
-		busy |= (uint32_t)(d->ncores > 1 && has_frames(d, i)) << i;
-	/* a capture looks at all shards while a frame is in hand */
-	if (!(busy & (busy - 1)) || capture_on(&d->capture))
-		busy = 0;
+		d->core[i].given = 0;
 	for (unsigned int i = 0; i < d->ncores; i++)
-		if (!(busy >> i & 1))
-			work(d, i);
-	if (busy)
-		team_run(d->team, busy);
+		if (!(own >> i & 1))
+			receive(&d->core[i]);
+	for (unsigned int i = 0; i < d->ncores; i++)
+		if (!(own >> i & 1))
+			speak(&d->core[i]);
+	if (own)
+		team_run(d->team, own);
 	for (unsigned int i = 0; i < d->ncores; i++)
 		moved += d->core[i].moved;
 	return moved;

@@ -39,12 +39,12 @@ enum phase {
 #define STATE_PATH 160
 
 /**
- * struct core - a thread that moves frames (daemon_cores.c).
+ * struct core - a part of the ports and of the shards (daemon_cores.c).
  * @ask:    [core] -> whether what came by it waits for datagrams; its own: from the ports
  * @from:   [core] -> frames that came there and are ours; NULL where there is one core only
  * @opened: an OPEN waits to leave before the frames of this round; @waiting: some could not leave
- * @moved:  frames of this round; of all rounds: @frames, @handed to another core, @dropped since
- *          that had no room
+ * @moved:  frames that came by it this round, @given: that its shards got; of all rounds: @frames,
+ *          @handed to another core, @dropped since that had no room
  */
 struct core {
 	_Alignas(64) struct daemon *d;
@@ -52,7 +52,7 @@ struct core {
 	struct ask ask[SHARDS_MAX];
 	struct inbox *from[SHARDS_MAX];
 	bool opened, waiting;
-	unsigned int moved;
+	unsigned int moved, given;
 	uint64_t frames, handed, dropped;
 };
 
@@ -65,12 +65,12 @@ struct core {
  * @lacking:     some of the pool has no memory, which the log has told
  * @sockets:     of a core, at most; @says: taken by engines that say something, while cores work
  * @look_at:     when to look for datagrams, unless the loop tells of some before, @sock_told
- * @frames:      that came in this turn
+ * @frames:      that came in this turn; @shared: cores have threads of their own in this round
  */
 struct daemon {
 	struct config *cfg;
 	int state_fd;
-	bool adopted, hand_over, boots_known, sock_told, lacking;
+	bool adopted, hand_over, boots_known, sock_told, lacking, shared;
 	uint64_t boot_told[PEER_MAX];
 	bool vlan_strip[STEER_PORTS]; /* the former process did not restore it */
 	char state_path[STATE_PATH];

@@ -169,8 +169,9 @@ void afxdp_soon(struct afxdp *x, unsigned int part, port_soon_fn fn, void *ctx);
 unsigned int afxdp_rx(struct afxdp *x, unsigned int part, unsigned int budget, port_rx_fn fn,
 		      void *ctx);
 
-/** afxdp_waits - whether frames wait in the part's receive rings of that side. */
-bool afxdp_waits(const struct afxdp *x, unsigned int part, enum steer_side side);
+/** afxdp_waits - descriptors that wait in the part's receive rings of that side; a frame has one or
+ * more. */
+uint32_t afxdp_waits(const struct afxdp *x, unsigned int part, enum steer_side side);
 
 /** afxdp_unread - bytes of the frames that wait in the receive rings of that side, of all parts. */
 uint64_t afxdp_unread(const struct afxdp *x, enum steer_side side);

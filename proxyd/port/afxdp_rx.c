@@ -240,16 +240,15 @@ static uint32_t waiting(const struct xsk_ring_cons *r)
 	return __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - *r->consumer;
 }
 
-bool afxdp_waits(const struct afxdp *x, unsigned int part, enum steer_side side)
+uint32_t afxdp_waits(const struct afxdp *x, unsigned int part, enum steer_side side)
 {
-	port_each (x, p) {
-		if (x->port[p].side != side)
-			continue;
-		for (unsigned int i = part; i < x->port[p].nq; i += x->parts)
-			if (waiting(&x->port[p].q[i].rx))
-				return true;
-	}
-	return false;
+	uint32_t n = 0;
+
+	port_each (x, p)
+		for (unsigned int i = part; x->port[p].side == side && i < x->port[p].nq;
+		     i += x->parts)
+			n += waiting(&x->port[p].q[i].rx);
+	return n;
 }
 
 static uint64_t bytes_waiting(const struct xsk_ring_cons *r)

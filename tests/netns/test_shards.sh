@@ -9,7 +9,9 @@ CORES=2
 . tests/netns/lib.sh
 
 PAIRS=8
-HOST=(--size 8K --depth 16 --mtu 4096 --timeout-exp 14 --region 1M --cm --rate-mbps 2)
+HOST=(--size 8K --depth 16 --mtu 4096 --timeout-exp 14 --region 1M --cm)
+# The others send as fast as they can, for threads have nothing to share where little waits.
+SLOW=(--rate-mbps 2)
 
 pair_ip() # SITE NUMBER
 {
@@ -22,13 +24,14 @@ pair_ip() # SITE NUMBER
 # The @NUMBER-th pair of hosts, as host_start
 pair_host() # NAME SITE NUMBER ARGUMENT...
 {
-	local name=$1 s=$2 n=$3 o
+	local name=$1 s=$2 n=$3 o slow=()
 
 	shift 3
+	[ $((n % 2)) = 0 ] || slow=("${SLOW[@]}")
 	o=$(other "$s")
 	spawn "$name" "h$s" "${before_others[@]}" 0 "$LAB_BIN/endpoint" --if eth0 --ip "$(pair_ip "$s" "$n")" \
 		--peer-ip "$(pair_ip "$o" "$n")" --peer-mac "$(mac "$o" 1)" --qpn $((qpn[$s] + n)) --peer-qpn $((qpn[$o] + n)) \
-		--psn $((psn[$s] + n * 100)) --peer-psn $((psn[$o] + n * 100)) --retry 250 "${HOST[@]}" "$@"
+		--psn $((psn[$s] + n * 100)) --peer-psn $((psn[$o] + n * 100)) --retry 250 "${HOST[@]}" "${slow[@]}" "$@"
 }
 
 ops=(write send read write send read write write)
@@ -160,6 +163,12 @@ frames_of_both() # SITE: each has taken a tenth of the frames at least
 		length == 2 and add as $sum | all(. > $sum / 10)'
 }
 it "both cores have moved frames" eval 'frames_of_both a && frames_of_both b'
+
+shared() # SITE: what is for another core's shard is handed over only while both have threads
+{
+	[ "$(stat_of "$1" handed)" -gt 0 ]
+}
+it "in threads of their own" eval 'shared a && shared b'
 it "metrics tell the core" metrics
 
 amid() # NAME EVENT...
