@@ -23,7 +23,7 @@
 #define CONFIG_PORT	 4797
 #define CONFIG_NODE	 64
 #define CONFIG_FILE_NAME 256
-#define CONFIG_KEYS	 22 /* of [longhaul] */
+#define CONFIG_KEYS	 23 /* of [longhaul] */
 #define CONFIG_FILES	 65 /* the main file and those that it includes */
 #define CONFIG_ERRORS	 20
 #define CONFIG_ERROR_LEN 512
@@ -67,6 +67,7 @@ struct config_rule_src {
  *                 'wan' by the side
  * @socket:        path of the control socket
  * @pool_bytes:    retention memory; @cores: 0: auto (host_cores())
+ * @busy_poll_ns:  how long to look for frames before sleeping
  * @wan_rate:      bytes (not bits) per second, 0: not paced; with PACE_AUTO (config_value.h) the
  *                 rate is found, and this is the maximum
  * @share:         enum rate_share
@@ -88,6 +89,7 @@ struct config {
 	char socket[108];
 	uint64_t pool_bytes;
 	uint32_t max_conns, cores;
+	uint64_t busy_poll_ns;
 	enum afxdp_mode mode;
 	uint64_t wan_rate;
 	uint8_t share;

@@ -7,7 +7,8 @@
 #include "config/config_value.h"
 #include "shards/shards.h"
 
-#define MS  1000000ull
+#define US  1000ull
+#define MS  (1000 * US)
 #define SEC (1000 * MS)
 #define GIB (1ull << 30)
 
@@ -40,6 +41,7 @@ const struct key longhaul_keys[] = {
 	{"pool", V_SIZE, false, C(pool_bytes), 8ull << 20, 64 * GIB, NULL},
 	{"max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL},
 	{"cores", V_AUTO_NUMBER, false, C(cores), 1, SHARDS_MAX, NULL},
+	{"busy-poll", V_DURATION, false, C(busy_poll_ns), 0, 10 * MS, NULL},
 	{"mode", V_CHOICE, false, C(mode), 0, 0, mode_names},
 	{"wan-rate", V_PACE, false, C(wan_rate), 0, 0, NULL},
 	{"share", V_CHOICE, false, C(share), 0, 0, share_names},

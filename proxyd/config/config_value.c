@@ -161,10 +161,8 @@ const char *value_duration(const char *text, uint64_t min, uint64_t max, uint64_
 		const char *unit;
 		uint64_t ns;
 	} units[] = {
-		{"ms", 1000000ull},
-		{"s", 1000000000ull},
-		{"min", 60000000000ull},
-		{"h", 3600000000000ull},
+		{"us", 1000ull},	 {"ms", 1000000ull},	  {"s", 1000000000ull},
+		{"min", 60000000000ull}, {"h", 3600000000000ull},
 	};
 	char lo[32], hi[32];
 	const char *end;
@@ -172,8 +170,8 @@ const char *value_duration(const char *text, uint64_t min, uint64_t max, uint64_
 	duration_text(min, lo, sizeof(lo));
 	duration_text(max, hi, sizeof(hi));
 	if (!number_prefix(text, out, &end))
-		return wrong(
-			"is no duration; write a whole number with ms, s, min or h, such as 30s");
+		return wrong("is no duration; write a whole number with us, ms, s, min or h, such "
+			     "as 30s");
 	while (*end == ' ')
 		end++;
 	if (!*end)
@@ -185,7 +183,7 @@ const char *value_duration(const char *text, uint64_t min, uint64_t max, uint64_
 			return wrong("is out of range; write a duration from %s to %s", lo, hi);
 		return NULL;
 	}
-	return wrong("has an unknown unit; write ms, s, min or h");
+	return wrong("has an unknown unit; write us, ms, s, min or h");
 }
 
 const char *value_path_mtu(const char *text, uint32_t min, uint32_t *out)

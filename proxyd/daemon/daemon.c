@@ -429,7 +429,11 @@ static uint64_t work(void *ctx)
 			break;
 	}
 	took = loop_now() - began;
-	if (d->frames >= BUSY_FRAMES)
+	if (d->frames)
+		d->busy_until = began + took + d->cfg->busy_poll_ns;
+	if (d->phase == RUNNING && began + took < d->busy_until)
+		return 0;
+	if (d->frames >= BUSY_FRAMES && !d->cfg->busy_poll_ns)
 		loop_rest(d->loop, took < REST_NS ? took : REST_NS);
 	if (d->phase != HUSHED)
 		return deadline;

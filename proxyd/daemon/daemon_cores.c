@@ -4,9 +4,9 @@
  *
  * Theory of operation
  *
- * A core is a part of the ports (port/afxdp.h) and the shards (shards/shards.h) whose number it has,
- * modulo the number of cores. In a round each core that has frames takes those of its receive
- * queues, gives its shards a tick and sends what they have to say. Then the daemon's own thread has
+ * A core is a part of the ports (port/afxdp.h), and the shards (shards/shards.h) whose number it
+ * has, modulo the number of cores. In a round each core takes the frames of its receive queues,
+ * gives its shards a tick and sends what they have to say. Then the daemon's own thread has
  * everything to itself again: reports, control, housekeeping. So all of those need no lock and know
  * nothing of cores. A round takes a few hundred microseconds at most.
  *

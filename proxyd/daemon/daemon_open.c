@@ -163,6 +163,7 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 		.file = daemon_frames(d),
 		.file_new = !d->adopted, /* when adopting, hosts wait */
 		.parts = shards_n(d->shards),
+		.busy_poll_us = (uint32_t)(cfg->busy_poll_ns / 1000),
 	};
 
 	for (unsigned int port = 0; port < STEER_PORTS; port++)

@@ -65,6 +65,7 @@ struct core {
  * @lacking:     some of the pool has no memory, which the log has told
  * @sockets:     of a core, at most; @says: taken by engines that say something, while cores work
  * @look_at:     when to look for datagrams, unless the loop tells of some before, @sock_told
+ * @busy_until:  there were frames lately, and more are looked for without sleeping
  * @frames:      that came in this turn; @shared: cores have threads of their own in this round
  */
 struct daemon {
@@ -83,7 +84,7 @@ struct daemon {
 	struct team *team;
 	pthread_mutex_t says;
 	struct engine_box box;
-	uint64_t wan_read, overrun_at, look_at;
+	uint64_t wan_read, overrun_at, look_at, busy_until;
 	struct afxdp *port;
 	struct peer_socket *sock;
 	struct session *session;

@@ -69,6 +69,7 @@ struct afxdp_prefix {
  *             there is taken over. NULL: neither
  * @max_held:  connections that can be held at once (AFXDP_FRAMES when 0)
  * @vlan_strip: a former port turned VLAN stripping off there, and did not come to restore it
+ * @busy_poll_us: the driver is polled for frames by afxdp_rx() when there are none, 0: it is not
  * @parts:     how many threads are to use the port at the same time, 0: one; see afxdp_parts()
  *
  * A packet is taken when one rule has its near prefix, its far prefix and its VLAN. ::/0 covers
@@ -90,6 +91,7 @@ struct afxdp_config {
 	uint32_t max_held;
 	bool vlan_strip[STEER_PORTS];
 	unsigned int parts;
+	uint32_t busy_poll_us;
 };
 
 /* Longest frame that one receive chunk holds: 4 KiB less the headroom that the kernel keeps. */

@@ -374,7 +374,7 @@ struct afxdp {
 	struct fdb *links;
 	struct steer_prog prog;
 	struct steer_pins pins;
-	uint32_t max_frame;
+	uint32_t max_frame, busy_poll_us;
 	bool multibuffer;
 };
 

@@ -171,10 +171,10 @@ static void fetch(const struct port *p, const struct rxq *q, uint32_t idx, uint3
 }
 
 /* A driver that writes frames to the chunks itself may have run out of them and wait to be told of
- * new ones; the kernel needs no such call. */
-static void fill_wake(struct rxq *q)
+ * new ones; else the kernel needs no such call, unless it is to @poll the driver in it. */
+static void fill_wake(struct rxq *q, bool poll)
 {
-	if (xsk_ring_prod__needs_wakeup(&q->fill))
+	if (poll || xsk_ring_prod__needs_wakeup(&q->fill))
 		(void)recvfrom(xsk_socket__fd(q->xsk), NULL, 0, MSG_DONTWAIT, NULL, NULL);
 }
 
@@ -194,7 +194,7 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 	}
 	n = xsk_ring_cons__peek(&q->rx, budget, &idx);
 	if (!n) {
-		fill_wake(q);
+		fill_wake(q, x->busy_poll_us);
 		return 0;
 	}
 	for (i = 0; i < PORT_SOON && i < n; i++)
@@ -230,7 +230,7 @@ static unsigned int rx_queue(struct afxdp *x, struct port *p, struct rxq *q, uns
 		to_buffer(q);
 	xsk_ring_cons__release(&q->rx, n);
 	rxq_give_back(q);
-	fill_wake(q);
+	fill_wake(q, false);
 	return frames;
 }
 

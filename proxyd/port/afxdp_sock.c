@@ -45,6 +45,7 @@
 #define RING_MIN       64u
 #define RING_MAX       32768u
 #define BUSY_MS	       1000 /* how long to wait for a queue that another socket holds */
+#define BUSY_BUDGET    64   /* frames that the kernel takes from the device in one call */
 #define TAGS	       8    /* bytes of two VLAN tags, which no MTU counts */
 /* Layouts of this and former versions differ (area_map()), as do those for more parts than one. No
  * number of chunks is as large as the latter. */
@@ -69,8 +70,25 @@ static int tx_limits(int fd, const struct txq *t)
 	return setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf, sizeof(sndbuf));
 }
 
+/* Calls for frames look into the device's queue, which then raises fewer interrupts. 0, or -1 and
+ * errno. */
+static int poll_busily(int fd, uint32_t us)
+{
+	int time = (int)us, budget = BUSY_BUDGET, yes = 1;
+
+	if (!us)
+		return 0;
+	if (setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &time, sizeof(time)) < 0)
+		return -1;
+	/* since Linux 5.11; it goes without */
+	(void)setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &yes, sizeof(yes));
+	(void)setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget));
+	return 0;
+}
+
 /* Returns the socket's descriptor to poll, or a negative errno. */
-static int open_queue(struct port *p, unsigned int queue, uint16_t flags, char *err, size_t errlen)
+static int open_queue(const struct afxdp *x, struct port *p, unsigned int queue, uint16_t flags,
+		      char *err, size_t errlen)
 {
 	struct rxq *q = &p->q[queue];
 	struct txq *t = queue < p->ntx ? &p->tx[queue] : NULL;
@@ -102,6 +120,10 @@ static int open_queue(struct port *p, unsigned int queue, uint16_t flags, char *
 			err, errlen, -errno,
 			"no send buffer for the AF_XDP socket on %s (%s): " AFXDP_NEED_CAPS,
 			p->nif.name, strerror(errno));
+	if (poll_busily(r, x->busy_poll_us) < 0)
+		return port_fail(err, errlen, -errno,
+				 "the kernel does not poll %s busily (%s): leave busy-poll out",
+				 p->nif.name, strerror(errno));
 	memset(q->owner, CHUNK_OURS, q->nchunks * sizeof(*q->owner));
 	for (q->nback = 0; q->nback < q->nchunks; q->nback++)
 		q->back[q->nback] = q->nback;
@@ -157,7 +179,7 @@ static int try_port(struct afxdp *x, unsigned int port, uint16_t flags, char *er
 	int r = open_umem(x, p, err, errlen);
 
 	for (unsigned int queue = 0; r >= 0 && queue < p->nq; queue++) {
-		r = open_queue(p, queue, flags, err, errlen);
+		r = open_queue(x, p, queue, flags, err, errlen);
 		if (r < 0)
 			break;
 		r = steer_prog_socket(&x->prog, port, queue, r);
@@ -316,6 +338,7 @@ int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 	size_t at = 0;
 	int r;
 
+	x->busy_poll_us = cfg->busy_poll_us;
 	port_each (x, p)
 		nsock += x->port[p].nif.queues;
 	r = cut(x, cfg, nsock, &ring_rx, &ring_tx, err, errlen);

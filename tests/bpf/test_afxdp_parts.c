@@ -397,6 +397,32 @@ static void buffered(void **state)
 	afxdp_close(x);
 }
 
+/* Each socket polls its device for as long as it was told to. */
+static void polled(void **state)
+{
+	int fds[QUEUES], n;
+
+	(void)state;
+	for (int us = 0; us <= 70; us += 70) {
+		struct afxdp_config cfg = config(AFXDP_AUTO);
+		struct afxdp *x;
+
+		cfg.busy_poll_us = (uint32_t)us;
+		x = open_port(&cfg);
+		n = afxdp_fds(x, fds, QUEUES);
+		assert_int_equal(n, 4);
+		for (int i = 0; i < n; i++) {
+			int time = -1;
+			socklen_t len = sizeof(time);
+
+			assert_int_equal(getsockopt(fds[i], SOL_SOCKET, SO_BUSY_POLL, &time, &len),
+					 0);
+			assert_int_equal(time, us);
+		}
+		afxdp_close(x);
+	}
+}
+
 /* What was queued and not shown to the kernel yet leaves when the port closes, of each part. */
 static void closed(void **state)
 {
@@ -590,8 +616,9 @@ static void at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON(none, chosen), ON(two, memory),   ON(two, sent_by), ON(three, received_by),
-		ON(two, counted), ON(two, buffered), ON(two, closed),  ON(two, at_once),
+		ON(none, chosen),	ON(two, memory),  ON(two, sent_by),
+		ON(three, received_by), ON(two, counted), ON(two, buffered),
+		ON(two, polled),	ON(two, closed),  ON(two, at_once),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

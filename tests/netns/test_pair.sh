@@ -213,7 +213,33 @@ pair_start -r "policy = off"
 it "policy off: only the responder acknowledges" off
 pair_stop
 # messages of one packet do not tell the path MTU
-pair_start -r "path-mtu = 1024"
+pair_start -g "busy-poll = 10ms" -r "path-mtu = 1024"
 it "messages of one packet: WRITE" carried write-only a write --count 4000 --size 1000 --mtu 1024
 it "messages of one packet: SEND" carried send-only b send --count 4000 --size 100 --mtu 1024
+
+ticks_in() # SECONDS: of processor time of the appliance near a
+{
+	local before after
+
+	before=$(awk '{ print $14 + $15 }' "/proc/${pid[gw-a]}/stat")
+	sleep "$1"
+	after=$(awk '{ print $14 + $15 }' "/proc/${pid[gw-a]}/stat")
+	echo $((after - before))
+}
+
+# A message each 4 ms needs some hundredths of a processor.
+looks()
+{
+	next_qpns
+	transfer_begin slow a --op write --seconds 600 --size 1000 --mtu 1024 --rate-mbps 2 --depth 1 &&
+		await 30 jq_true a qp 'any(.state == "held")' && await 30 uses 20 100 && enough slow-req &&
+		transfer_end slow && await 30 uses 0 5
+}
+uses() # FROM TO: percent of a processor
+{
+	local n=$(($(ticks_in 1) * 100 / $(getconf CLK_TCK)))
+
+	[ $n -ge "$1" ] && [ $n -le "$2" ]
+}
+it "busy-poll: an appliance looks for frames while some come, and sleeps when none do" looks
 exit $((tests_failed > 0))

@@ -140,6 +140,16 @@ static void test_everything(void **state)
 }
 
 /* ENG-21 */
+static void test_busy_poll(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD RULE), 0);
+	assert_int_equal(cfg.busy_poll_ns, 0);
+	assert_int_equal(parse(HEAD "busy-poll = 50us\n" RULE), 0);
+	assert_int_equal(cfg.busy_poll_ns, 50000);
+	assert_int_equal(parse(HEAD "busy-poll = 10ms\n" RULE), 0);
+}
+
 static void test_cores(void **state)
 {
 	(void)state;
@@ -335,6 +345,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_busy_poll),
 		cmocka_unit_test(test_cores),
 		cmocka_unit_test(test_key_files),
 		cmocka_unit_test(test_host_names),

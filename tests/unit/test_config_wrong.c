@@ -181,6 +181,8 @@ static const struct {
 	 "answers near the host; add peer = NAME, or set atomic = ordered"},
 	{HEAD PEER PAIR "prefetch-max-age = 100\n",
 	 "t.conf:12: prefetch-max-age '100' has no unit; write 100s or 100ms"},
+	{HEAD "busy-poll = 10001us\n" RULE,
+	 "busy-poll '10001us' is out of range; write a duration from 0s to 10ms"},
 	{HEAD PEER PAIR "prefetch-max-age = 2h\n",
 	 "t.conf:12: prefetch-max-age '2h' is out of range; write a duration from 0s to 3600s"},
 	{HEAD PEER PAIR "prefetch-max-age = -1s\n",
