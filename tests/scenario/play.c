@@ -635,10 +635,11 @@ static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *
 	connect(&x);
 	incidents(&x);
 	done = run_to_end(&x);
+	probe(&x);
+	/* when all is over: processes are killed, and lose what they held, to the end */
 	for (uint32_t i = 0; i < x.w->nqps; i++)
 		if (x.w->qp[i].broken || x.w->qp[i].ever_unseen)
 			one_fails(&x, i);
-	probe(&x);
 	bad = judge(x.w, x.may_fail, p->single, done);
 	*r = (struct plan_result){.violation = x.w->excuse && !x.w->broken ? NULL : bad,
 				  .packets = x.w->packets,

@@ -16,6 +16,7 @@
 #define CALLS  4000 /* of engines between two kills */
 #define WORLDS 2u
 #define HEIRS  3u
+#define IDLE   4u
 
 /* What all engines are told, at both sides, with time to go on in between. */
 static const struct plan_incident told[] = {
@@ -197,13 +198,42 @@ static void test_heirs(void **state)
 	assert_true(world_stillborn - stillborn >= 2 * (uint64_t)HEIRS);
 }
 
+/* One queue pair fails, and while that is waited for processes die that hold the others, which have
+ * done all their work: these may fail, too. */
+static void test_heirs_idle(void **state)
+{
+	uint64_t unread = world_unread;
+	struct plan p;
+
+	(void)state;
+	world_heirs = true;
+	world_crash_calls = CALLS / 5;
+	for (uint32_t seed = 1; seed <= IDLE; seed++) {
+		plan_of(&p, seed);
+		p.policy = POLICY_EARLY;
+		p.nincidents = 1;
+		p.incident[0] = (struct plan_incident){
+			.what = INC_FATAL, .at = 500, .side = 1, .arg = AETH_NAK_INVALID};
+		for (uint32_t i = 0; i < p.nqps; i++) {
+			p.qp[i].cm = 1;
+			p.qp[i].work[0] = (struct plan_work){
+				.ops = 1u << RC_WRITE, .max = 200, .count = 20, .outstanding = 8};
+			p.qp[i].work[1].count = 0;
+		}
+		live(&p);
+	}
+	world_heirs = false;
+	world_crash_calls = CALLS;
+	print_message("unread %llu\n", (unsigned long long)(world_unread - unread));
+	assert_true(world_unread - unread >= IDLE);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_transfers),
-		cmocka_unit_test(test_ahead),
-		cmocka_unit_test(test_lends),
-		cmocka_unit_test(test_heirs),
+		cmocka_unit_test(test_transfers),  cmocka_unit_test(test_ahead),
+		cmocka_unit_test(test_lends),	   cmocka_unit_test(test_heirs),
+		cmocka_unit_test(test_heirs_idle),
 	};
 
 	if (argc > 1)
