@@ -207,6 +207,7 @@ static void adopt(struct world *w, int side)
 	struct crash_side *c = &w->crash->side[side];
 	const char *why;
 
+	next_kill(); /* no signal cuts a call of the kernel short while another process begins */
 	undone_cancel(); /* of any engine */
 	leave(w, side, true);
 	world_late_drop(w, side);
@@ -227,7 +228,6 @@ static void adopt(struct world *w, int side)
 		/* by the adoption itself; what the worlds' own events break was broken before */
 		world_faulted += lanes(e->flows, e->nflows, LANE_FAULT) - c->in_fault[i];
 	}
-	next_kill();
 	/* and the next process may die amid its first batch */
 	c->dies = rand() % 4 == 0;
 }
@@ -447,6 +447,7 @@ const int *world_crash_files(struct world *w, int side)
 
 	if (!c)
 		return NULL;
+	next_kill();
 	close_files(c);
 	memset(c->in_fault, 0, sizeof(c->in_fault));
 	for (unsigned int i = 0; i < world_cores(w, side); i++)

@@ -185,8 +185,9 @@ static void stillborn(struct world *w, int side, const int *files)
 		shards_tick(w->shards[side], w->now);
 		_exit(0);
 	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
+	/* were it still there, two processes would have the same memory */
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		abort();
 	world_stillborn++;
 }
 
