@@ -515,7 +515,7 @@ bool script_run(const char *name, const char *text, const struct script_world *w
 		size_t err_size)
 {
 	static const struct engine_config small = {
-		.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+		.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1, .fence = true};
 	struct script *s = calloc(1, sizeof(*s));
 	volatile bool good = false;
 

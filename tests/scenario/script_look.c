@@ -130,6 +130,28 @@ void line_counter(struct script *s, struct tokens *t)
 	}
 }
 
+/* The next process cannot read what this one leaves: it knows only which connections were held. */
+static void lose_memory(struct script *s)
+{
+	struct rig *r = s->r;
+
+	undone_watch(NULL);
+	engine_destroy(r->e);
+	s->cfg.seed++; /* other generations */
+	rig_engine(r, &s->cfg, &s->rule);
+	if (!s->w->undone)
+		undone_watch(NULL);
+	engine_peer_features(r->e, 0, s->features);
+	for (unsigned int i = 0; i < RIG_HELD; i++) {
+		struct rig_held *h = &r->held[i];
+
+		if (h->used && !engine_fail_orphan(r->e, &h->requests, h->lqpn,
+						   h->headers.len ? &h->headers : NULL, r->now))
+			h->used = false;
+	}
+	memset(s->before, 0, sizeof(s->before));
+}
+
 void line_act(struct script *s, struct tokens *t)
 {
 	struct rig *r = s->r;
@@ -154,6 +176,12 @@ void line_act(struct script *s, struct tokens *t)
 		engine_peer_rtt(r->e, 0, token_duration(s, t, "how long"));
 	} else if (token_is(t, "drain")) {
 		engine_drain(r->e, r->now);
+	} else if (token_is(t, "lan-full")) {
+		r->full[PORT_LAN] = true;
+	} else if (token_is(t, "lan-free")) {
+		r->full[PORT_LAN] = false;
+	} else if (token_is(t, "lose-memory")) {
+		lose_memory(s);
 	} else if (token_is(t, "remove-rule")) {
 		engine_rules(r->e, &s->rule, 0, r->now);
 	} else if (token_is(t, "restore-rule")) {

@@ -19,6 +19,7 @@
 #ifndef LONGHAUL_TESTS_ENGINE_RIG_H
 #define LONGHAUL_TESTS_ENGINE_RIG_H
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -37,6 +38,7 @@
 
 #define RIG_OUT	    16384
 #define RIG_REPORTS 2048
+#define RIG_HELD    64
 #define RIG_MTU	    256u
 #define RIG_MS	    1000000ull
 #define RIG_BTH	    42 /* Ethernet, IPv4, UDP */
@@ -52,6 +54,14 @@ struct rig_frame {
 	uint32_t len;
 	uint8_t data[FRAME_MAX];
 	uint32_t seal;
+};
+
+/* A connection whose packets are to be held while no engine is there. */
+struct rig_held {
+	bool used;
+	struct flow_key requests;
+	uint32_t lqpn;
+	struct template headers;
 };
 
 struct rig {
@@ -70,6 +80,8 @@ struct rig {
 	bool own;	 /* it has that of a request of the opener's own */
 	bool breaks;	 /* the test breaks an invariant: the latest */
 	struct engine_must must;
+	struct rig_held held[RIG_HELD];
+	bool full[PORTS]; /* the port has no room for what is to be sent */
 };
 
 static int rig_sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
@@ -78,6 +90,8 @@ static int rig_sink_tx(void *ctx, enum engine_port port, const uint8_t *data, ui
 	struct rig *r = ctx;
 	struct rig_frame *f = &r->out[r->nout];
 
+	if (r->full[port])
+		return -EAGAIN;
 	assert_true(r->nout < RIG_OUT);
 	assert_true(len <= sizeof(f->data));
 	f->port = port;
@@ -111,12 +125,49 @@ static void rig_sink_event(void *ctx, const struct engine_event *ev)
 	r->last = *ev;
 }
 
+static int rig_sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+			 const struct template *headers, bool on)
+{
+	struct rig *r = ctx;
+	struct rig_held *h = NULL;
+
+	for (unsigned int i = 0; i < RIG_HELD; i++) {
+		if (r->held[i].used && !memcmp(&r->held[i].requests, requests, sizeof(*requests)))
+			h = &r->held[i];
+		else if (!h && !r->held[i].used && on)
+			h = &r->held[i];
+	}
+	if (!h)
+		return on ? -1 : 0;
+	*h = (struct rig_held){.used = on, .requests = *requests, .lqpn = lqpn};
+	if (headers)
+		h->headers = *headers;
+	return 0;
+}
+
+/** rig_engine - an engine that knows nothing. */
+static inline void rig_engine(struct rig *r, const struct engine_config *cfg,
+			      const struct rule *rule)
+{
+	struct engine_config c = *cfg;
+	struct engine_sink sink = {.ctx = r,
+				   .tx = rig_sink_tx,
+				   .report = rig_sink_report,
+				   .event = rig_sink_event,
+				   .hold = rig_sink_hold};
+
+	c.undo = true;
+	r->e = engine_create(&c, &sink, r->now);
+	assert_non_null(r->e);
+	undone_watch(r->e);
+	engine_rules(r->e, rule, 1, r->now);
+	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_OWN);
+	engine_peer_event(r->e, 0, PEER_UP, r->now);
+}
+
 static inline struct rig *rig_create(const struct engine_config *cfg, const struct rule *rule)
 {
 	struct rig *r = calloc(1, sizeof(*r));
-	struct engine_config c = *cfg;
-	struct engine_sink sink = {
-		.ctx = r, .tx = rig_sink_tx, .report = rig_sink_report, .event = rig_sink_event};
 
 	assert_non_null(r);
 	r->out = calloc(RIG_OUT, sizeof(*r->out));
@@ -125,13 +176,7 @@ static inline struct rig *rig_create(const struct engine_config *cfg, const stru
 	assert_non_null(r->rep);
 	r->now = 1000000000;
 	r->host[NEAR] = r->host[FAR] = 1;
-	c.undo = true;
-	r->e = engine_create(&c, &sink, r->now);
-	assert_non_null(r->e);
-	undone_watch(r->e);
-	engine_rules(r->e, rule, 1, r->now);
-	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_OWN);
-	engine_peer_event(r->e, 0, PEER_UP, r->now);
+	rig_engine(r, cfg, rule);
 	return r;
 }
 
