@@ -2,10 +2,9 @@
 /*
  * A process that stood still: stopped, swapped out, not let run, or ended and followed by another.
  *
- * All clocks went on meanwhile, and the first look afterwards would draw two wrong conclusions. A
- * responder or a peer seems to have been silent for as long as we were deaf, and beyond its timeout
- * custody would be given up before anybody was asked. And what was sent before seems to have been
- * on its way for as long, so that what the rings dropped is missed too late for hosts.
+ * All clocks went on meanwhile. A responder or a peer seems to have been silent for as long as we
+ * were deaf: beyond its timeout custody would be given up before anybody was asked. And what was
+ * sent before seems to be on its way for as long: what rings dropped is missed too late for hosts.
  */
 #include "engine/core/core.h"
 
@@ -39,6 +38,7 @@ void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns)
 		l->progress = moved(l->progress, since, now_ns);
 		l->waits_ms = moved_ms(l->waits_ms, since, now_ns);
 		l->near.quiet |= quiet && lane_keeps(l);
+		l->near.ack_due &= !(quiet && l->state == LANE_FAULT); /* its port was full */
 		if (l->role == ROLE_OPENER)
 			l->opener.had_ms = moved_ms(l->opener.had_ms, since, now_ns);
 	}
