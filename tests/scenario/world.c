@@ -523,6 +523,7 @@ static void begins_blind(struct world *w, int side)
 		if (c->rate_bps)
 			ns += 4 * (c->queue_bytes * 8 * 1000 * MS / c->rate_bps);
 	}
+	undone_cancel(); /* this is not noted (engine_stood_still()) */
 	shards_stood_still(w->shards[side], w->now, w->now - (ns < MATCH_NS ? MATCH_NS - ns : 0));
 }
 
