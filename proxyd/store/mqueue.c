@@ -3,6 +3,9 @@
  * Elements are numbered along their list when pushed. As a list changes only at its ends, the
  * numbers stay consecutive: their difference is the length of the list, which mq_flush() needs to
  * keep the free count right without walking.
+ *
+ * Elements that were never in a list end the list of free ones, in their order. Their links are
+ * not written, or a new queue would touch all of them.
  */
 #include "store/mqueue.h"
 #include "store/undo.h"
@@ -22,6 +25,7 @@ struct link {
  * struct mqueue - links, then elements.
  * @data:   offset of the first element from this struct
  * @stride: bytes from one to the next
+ * @fresh:  from here on elements were never in a list
  */
 struct mqueue {
 	int64_t undo;
@@ -30,6 +34,7 @@ struct mqueue {
 	uint32_t stride;
 	uint32_t free;
 	uint32_t free_count;
+	uint32_t fresh;
 	uint32_t noted;
 	struct link link[];
 };
@@ -55,6 +60,14 @@ static void change_one(struct mqueue *q, uint32_t id)
 	undo_note(u, &q->link[id], sizeof(q->link[id]));
 	undo_note(u, (uint8_t *)q + q->data + (uint64_t)id * q->stride, q->stride);
 	q->link[id].noted = u->batch;
+}
+
+/* Behind @id in the list of free elements. */
+static uint32_t next_free(const struct mqueue *q, uint32_t id)
+{
+	if (id < q->fresh)
+		return q->link[id].next;
+	return id + 1 < q->count ? id + 1 : MQ_NONE;
 }
 
 static uint64_t data_offset(uint32_t count)
@@ -85,8 +98,6 @@ struct mqueue *mqueue_create(struct arena *a, uint32_t count, uint32_t size)
 	q->data = data_offset(count);
 	q->count = count;
 	q->stride = (uint32_t)stride;
-	for (uint32_t i = 0; i < count; i++)
-		q->link[i].next = i + 1 < count ? i + 1 : MQ_NONE;
 	q->free = count ? 0 : MQ_NONE;
 	q->free_count = count;
 	return q;
@@ -111,7 +122,8 @@ uint32_t mq_push(struct mqueue *q, struct mq_list *l)
 		return MQ_NONE;
 	change(q);
 	change_one(q, id);
-	q->free = q->link[id].next;
+	q->free = next_free(q, id);
+	q->fresh += id == q->fresh;
 	q->free_count--;
 	q->link[id].next = MQ_NONE;
 	if (l->head == MQ_NONE) {
@@ -195,13 +207,15 @@ uint32_t mq_free_count(const struct mqueue *q)
 	return q->free_count;
 }
 
-/* Follow a chain from @id, marking what it reaches; false when something was reached before. */
-static bool walk(const struct mqueue *q, uint8_t *seen, uint32_t id, uint32_t *last, uint32_t *n)
+/* Follow a chain from @id, marking what it reaches; false when something was reached before, or is
+ * in a list (@used) and was never taken. */
+static bool walk(const struct mqueue *q, uint8_t *seen, uint32_t id, bool used, uint32_t *last,
+		 uint32_t *n)
 {
 	*n = 0;
 	*last = MQ_NONE;
-	for (; id != MQ_NONE; id = q->link[id].next) {
-		if (id >= q->count || seen[id])
+	for (; id != MQ_NONE; id = next_free(q, id)) {
+		if (id >= (used ? q->fresh : q->count) || seen[id])
 			return false;
 		seen[id] = 1;
 		*last = id;
@@ -218,10 +232,10 @@ bool mq_check(const struct mqueue *q, const struct mq_list *lists, uint32_t nlis
 
 	if (!seen)
 		return false;
-	ok = walk(q, seen, q->free, &last, &n) && n == q->free_count;
+	ok = walk(q, seen, q->free, false, &last, &n) && n == q->free_count;
 	total = n;
 	for (uint32_t i = 0; ok && i < nlists; i++) {
-		ok = walk(q, seen, lists[i].head, &last, &n) && last == lists[i].tail &&
+		ok = walk(q, seen, lists[i].head, true, &last, &n) && last == lists[i].tail &&
 		     n == mq_len(q, &lists[i]);
 		total += n;
 	}
