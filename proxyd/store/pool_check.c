@@ -22,12 +22,13 @@ static bool slots_check(const struct pool *p, uint32_t i)
 	if (b->size >= SLOT_SIZES)
 		return false;
 	slots = pool_slots_of(b->size);
-	for (uint32_t at = 0; at < SLOT_WORDS * 64; at++) {
-		bool taken = map[at / 64] & 1ull << at % 64;
+	for (uint32_t w = 0; w < SLOT_WORDS; w++) {
+		uint32_t below = slots > w * 64 ? slots - w * 64 : 0;
+		uint64_t none = below >= 64 ? 0 : ~0ull << below;
 
-		if (at >= slots && !taken)
+		if (~map[w] & none)
 			return false;
-		n += at < slots && taken;
+		n += (uint32_t)__builtin_popcountll(map[w] & ~none);
 	}
 	return b->live && b->live == n;
 }

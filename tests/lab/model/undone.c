@@ -231,11 +231,15 @@ static bool needed(const struct engine *e, size_t at)
 
 static const char *compare(const struct engine *e, size_t from)
 {
-	if (!memcmp(look.was + from, look.is + from, PAGE))
-		return NULL;
-	for (size_t at = from; at < from + PAGE; at++)
-		if (look.was[at] != look.is[at] && needed(e, at))
-			return place(e, at);
+	const size_t word = sizeof(uint64_t);
+
+	for (size_t w = from; w < from + PAGE; w += word) {
+		if (!memcmp(look.was + w, look.is + w, word))
+			continue;
+		for (size_t at = w; at < w + word; at++)
+			if (look.was[at] != look.is[at] && needed(e, at))
+				return place(e, at);
+	}
 	return NULL;
 }
 
