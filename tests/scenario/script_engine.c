@@ -135,6 +135,7 @@ void script_leftovers(struct script *s)
 		r->events[i] = 0;
 	}
 	r->nout = r->nrep = s->stamped = s->rep_stamped = 0;
+	memset(s->looked, 0, sizeof(s->looked));
 }
 
 void script_tick(struct script *s)
@@ -200,12 +201,13 @@ void line_inject(struct script *s, enum engine_port from, struct tokens *t)
 	s->batch = p.batch;
 }
 
-static unsigned int first_on(const struct script *s, enum engine_port port)
+static unsigned int first_on(struct script *s, enum engine_port port)
 {
-	for (unsigned int i = 0; i < s->r->nout; i++)
-		if (!s->taken[i] && s->r->out[i].port == port)
-			return i;
-	return RIG_OUT;
+	unsigned int *i = &s->looked[port];
+
+	while (*i < s->r->nout && (s->taken[*i] || s->r->out[*i].port != port))
+		(*i)++;
+	return *i < s->r->nout ? *i : RIG_OUT;
 }
 
 void script_check_time(struct script *s, const struct window *w, uint64_t when)

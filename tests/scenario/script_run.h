@@ -53,6 +53,7 @@ struct script {
 	uint64_t when[RIG_OUT], rep_when[RIG_REPORTS];
 	bool taken[RIG_OUT], rep_taken[RIG_REPORTS];
 	unsigned int stamped, rep_stamped;
+	unsigned int looked[PORTS]; /* nothing before it is for a line that expects */
 	struct {
 		enum engine_port port;
 		struct packet p;
