@@ -522,7 +522,7 @@ static void sweep(struct engine *e)
 	for (uint32_t i = 0; i < SWEEP_FLOWS; i++) {
 		struct flow *fl = &e->flows[e->sweep];
 
-		e->sweep = (e->sweep + 1) % e->nflows;
+		e->sweep = e->sweep + 1 < e->nflows ? e->sweep + 1 : 0;
 		if (fl->used)
 			sweep_flow(e, fl);
 	}
