@@ -267,7 +267,8 @@ static void round_of(struct world *w, int side, unsigned int most)
 	if (most <= n)
 		return;
 	shards_end(s, w->now);
-	world_lent += n > 1 && has_lent(s);
+	if (n > 1 && has_lent(s)) /* not written by worlds of one core, which play in threads */
+		world_lent++;
 }
 
 static void arrive(struct world *w, int side, struct arrival *a)
