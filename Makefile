@@ -4,7 +4,7 @@
 # make deps       install what is missing of Debian's packages (root)
 # make check      the whole test suite (root: network namespaces, XDP)
 # make check-vm   the whole matrix of tests/vm: guests with soft-RoCE, bare and through longhaul (root, long)
-# make check-san  unit, scenario, bpf and netns tests under ASan and UBSan; check-tsan: unit, engines in two threads and a pair under TSan
+# make check-san  unit, scenario, bpf and netns tests under ASan and UBSan; check-tsan: whatever starts threads, under TSan
 # make attack     third parties, overload and bad clients against real daemons in network namespaces (root)
 # make check-busy netns and vm tests, 20 times (RUNS=) beside two busy processes: whether they hang on the clock
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
@@ -218,8 +218,9 @@ check-busy: deps vm-deps
 
 # The same under sanitizers, in builds of their own. They slow everything down by several times, so time limits are
 # longer; hosts and WAN of the netns tests are played by the plain build, or they would be too slow to be true;
-# and the daemons' sandbox, which knows nothing of a sanitizer's run-time, is off. Only tests have threads;
-# the daemon has one (doc/architecture.md), which check-tsan would notice to change. It also has engines in two.
+# and the daemons' sandbox, which knows nothing of a sanitizer's run-time, is off.
+# TSan finds races between threads only: check-tsan builds and runs the test programs that start threads (THREADED),
+# daemons with one and with two cores, and bench-shards. lint/threads.sh says who may start threads.
 .PHONY: check-san check-tsan
 check-san: deps
 	$(Q)$(MAKE) $(JOBS) lab
@@ -228,8 +229,8 @@ check-san: deps
 
 check-tsan: deps
 	$(Q)$(MAKE) $(JOBS) lab
-	$(Q)$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread OPT='-O1 -g' all tests
-	$(Q)B=$(B)/tsan LAB_BIN=$(B)/lab TIMES=10 SANITIZED=yes setarch -R tests/run.sh unit scenario/test_threads netns/test_pair netns/test_shards
+	$(Q)$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread OPT='-O1 -g' product threaded
+	$(Q)B=$(B)/tsan LAB_BIN=$(B)/lab TIMES=10 SANITIZED=yes setarch -R tests/run.sh netns/test_shards netns/test_pair threaded
 	$(Q)TSAN_OPTIONS=suppressions=tests/tsan.supp setarch -R $(B)/tsan/tests/bench/bench_shards --quick
 
 # Daemons killed, handed over and upgraded at random while hosts are at work (root). EVENTS: so many in all.

@@ -12,8 +12,8 @@
 # Programs write TAP (cmocka is told to): "ok ...", "ok ... # SKIP ...", "not ok ...". One that ends badly
 # without a failed test in its report, or reports nothing at all, counts as one that failed.
 #
-#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz vm netns, and netns/NAME, scenario/NAME; all but
-#	                           the last two without an argument
+#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz vm netns, and netns/NAME, scenario/NAME, threaded (what
+#	                           starts threads); all but the last three without an argument
 #
 # B names the build directory. What each program wrote is in $B/check/. TIMES=n multiplies every time limit, for
 # builds with sanitizers (SANITIZED=yes); a report of theirs, whichever process made it, counts as a failed test.
@@ -229,10 +229,22 @@ for part in $parts; do
 			skip vm/test_vm "needs root"
 		fi
 		;;
+	threaded)
+		for one in $(tests/lint/threads.sh programs); do
+			one=${one#tests/}
+			queue=job
+			[ "${one%%/*}" != bpf ] || queue=waits
+			if [ $queue = waits ] && [ "$(id -u)" != 0 ]; then
+				skip "${one%.c}" "needs root"
+			else
+				cmocka $queue "${one%%/*}" 600 "$(basename "$one" .c)"
+			fi
+		done
+		;;
 	netns/*) netns "${part#netns/}" ;;
 	scenario/*) cmocka job scenario 600 "${part#scenario/}" ;;
 	*)
-		echo "run.sh: unknown part '$part'; there are lint, unit, scenario, bpf, fuzz, vm, netns" >&2
+		echo "run.sh: unknown part '$part'; there are lint, unit, scenario, bpf, fuzz, vm, netns, threaded" >&2
 		exit 2
 		;;
 	esac
