@@ -176,8 +176,11 @@ static bool within(size_t at, size_t from, size_t len)
 /* @len bytes at @at of the arena, as undoing leaves them. */
 static void restored(void *to, size_t at, size_t len)
 {
-	for (size_t i = at; i < at + len; i++)
-		((uint8_t *)to)[i - at] = (look.mark[i / PAGE] == CHANGED ? look.is : look.base)[i];
+	for (size_t i = at, n; i < at + len; i += n) {
+		n = PAGE - i % PAGE < at + len - i ? PAGE - i % PAGE : at + len - i;
+		memcpy((uint8_t *)to + (i - at),
+		       (look.mark[i / PAGE] == CHANGED ? look.is : look.base) + i, n);
+	}
 }
 
 /* Whether somebody refers to byte @at of the pool's superblocks. A map of 16 bytes each would be
