@@ -23,7 +23,7 @@
 
 /* Numbers that are no type's, and are part of the layout. */
 enum kept_number {
-	KEPT_MEANING = 2,
+	KEPT_MEANING = 3,
 
 	KEPT_ARENA_FIRST = ARENA_FIRST,
 	KEPT_BLOCK = POOL_BLOCK,

@@ -87,7 +87,7 @@ report "a bit field of another width" other "struct order_rec" proxyd/engine/rep
 report "an enumeration's value" other "enum lane_state" proxyd/engine/engine.h 's/^\tLANE_DRAIN,/\tLANE_DRAIN = 4,/'
 report "two enumerators in the other order" other "enum lane_state" proxyd/engine/engine.h \
 	's/^\tLANE_DRAIN,/\tLANE_SWAP,/; s/^\tLANE_FAULT,/\tLANE_DRAIN,/; s/^\tLANE_SWAP,/\tLANE_FAULT,/'
-report "the number that a human raises" other "enum kept_number" proxyd/engine/kept.h 's/KEPT_MEANING = 2,/KEPT_MEANING = 99,/'
+report "the number that a human raises" other "enum kept_number" proxyd/engine/kept.h 's/KEPT_MEANING = 3,/KEPT_MEANING = 99,/'
 report "a type that is private to a source" other "struct wheel" proxyd/store/wheel.c 's/^\tuint32_t timers;/\tuint64_t timers;/'
 report "a session's" other "struct salt" proxyd/peer/session_priv.h 's/^\tbool shown;/\tuint16_t shown;/'
 report "the daemon's" other "struct kept" proxyd/daemon/daemon_kept.h 's/^\tuint32_t max_conns, shards;/\tuint64_t max_conns, shards;/'

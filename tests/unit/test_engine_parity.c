@@ -250,20 +250,34 @@ static void push(struct storage *s, uint32_t i)
 	push_as(s, header(s, i), i);
 }
 
-/* The parity of all packets of the latest command, but that @twist is added to its data, and @bend
- * to the tags of the packets. @forge is added to its own tag. */
-static void parity(struct storage *s, uint8_t twist, uint64_t bend, uint64_t forge)
+/* 2^@n times each byte of @v, in GF(2^8) with 0x11d. */
+static uint64_t times(uint64_t v, uint32_t n)
 {
-	uint64_t h = header(s, 0), tags = bend;
+	while (n--)
+		v = (v & 0x7f7f7f7f7f7f7f7f) << 1 ^ (v >> 7 & 0x0101010101010101) * 0x1d;
+	return v;
+}
+
+/* The parity of all packets of the latest command, of row @row, but that @twist is added to its
+ * data, and @bend to the tags of the packets. @forge is added to its own tag. */
+static void parity_row(struct storage *s, uint32_t row, uint8_t twist, uint64_t bend,
+		       uint64_t forge)
+{
+	uint64_t h = header(s, row << 14), tags = bend;
 	uint8_t byte = twist;
 
 	for (uint32_t i = 0; i < PACKETS; i++) {
-		byte ^= byte_of(i);
-		tags ^= tag(s, header(s, i), byte_of(i), NULL);
+		byte ^= (uint8_t)times(byte_of(i), i * row);
+		tags ^= times(tag(s, header(s, i), byte_of(i), NULL), i * row);
 	}
 	rig_rx(s->r, FAR, "d1 40ffff 00000011 00%06x | %016llx %016llx %016llx | %02x*%u", 0,
 	       (unsigned long long)h, (unsigned long long)(tag(s, h, byte, &tags) ^ forge),
 	       (unsigned long long)tags, byte, RIG_MTU);
+}
+
+static void parity(struct storage *s, uint8_t twist, uint64_t bend, uint64_t forge)
+{
+	parity_row(s, 0, twist, bend, forge);
 }
 
 /* The target got packets [@from, @end) of the answer to its READ, and what stands in them is right;
@@ -289,15 +303,20 @@ static void got(struct storage *s, uint32_t from, uint32_t end)
 	assert_int_equal(from, end);
 }
 
-/* A command, of which the packets @a and @b are lost (PACKETS: none). */
-static void lose(struct storage *s, uint32_t a, uint32_t b)
+/* A command, of which the packets @a, @b and @d are lost (PACKETS: none). */
+static void lose_three(struct storage *s, uint32_t a, uint32_t b, uint32_t d)
 {
 	tell(s, 5, LENGTH);
 	fetch(s, LENGTH);
 	for (uint32_t i = 0; i < PACKETS; i++)
-		if (i != a && i != b)
+		if (i != a && i != b && i != d)
 			push(s, i);
 	got(s, 0, a);
+}
+
+static void lose(struct storage *s, uint32_t a, uint32_t b)
+{
+	lose_three(s, a, b, PACKETS);
 }
 
 /* What is missing is made of the others, wherever it stands. */
@@ -336,7 +355,51 @@ static void test_not_proven(void **state)
 	rig_destroy(s.r);
 }
 
-/* Of two that are missing it makes none; when one has come late, the other. */
+/* As many are made as there are frames, whichever those are, and the last packet, too. */
+static void test_rows(void **state)
+{
+	struct storage s = begin();
+
+	(void)state;
+	lose(&s, 3, 9);
+	parity_row(&s, 2, 0, 0, 0);
+	parity_row(&s, 2, 0, 0, 0);
+	got(&s, 3, 3);
+	parity_row(&s, 1, 0, 0, 0);
+	got(&s, 3, PACKETS);
+	rig_destroy(s.r);
+	s = begin();
+	lose_three(&s, 0, 1, PACKETS - 1);
+	for (uint32_t row = 0; row < 3; row++) {
+		got(&s, 0, 0);
+		parity_row(&s, row, 0, 0, 0);
+	}
+	got(&s, 0, PACKETS);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.repaired, 3);
+	assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 0);
+	rig_destroy(s.r);
+}
+
+/* One frame of two is wrong: neither packet is believed. There is no fourth row. */
+static void test_rows_not_proven(void **state)
+{
+	struct storage s = begin();
+
+	(void)state;
+	lose(&s, 3, 9);
+	parity_row(&s, 3, 0, 0, 0);
+	assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 1);
+	parity_row(&s, 0, 0, 0, 0);
+	parity_row(&s, 1, 1, 0, 0);
+	assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 3);
+	got(&s, 3, 3);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.repaired, 0);
+	parity_row(&s, 1, 0, 0, 0);
+	got(&s, 3, PACKETS);
+	rig_destroy(s.r);
+}
+
+/* Of two that are missing one frame makes none; when one has come late, the other. */
 static void test_two_missing(void **state)
 {
 	struct storage s = begin();
@@ -552,6 +615,8 @@ int main(void)
 		cmocka_unit_test(test_deaf),
 		cmocka_unit_test(test_repaired),
 		cmocka_unit_test(test_not_proven),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_rows_not_proven),
 		cmocka_unit_test(test_two_missing),
 		cmocka_unit_test(test_answered_already),
 		cmocka_unit_test(test_of_no_use),

@@ -262,27 +262,25 @@ void push_rx(struct engine *e, struct flow *fl, const struct frame *f);
 /** push_store - keep the frame of @len bytes at @data under the number @n; NULL without room. */
 struct pkt *push_store(struct engine *e, struct lane_announce *y, uint32_t n, const uint8_t *data,
 		       uint32_t len, uint32_t busy);
-/** push_came - B: the push @f, proven, is packet @i of @c. */
-void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
-	       const struct frame *f);
 /** push_known - B: the buffer that a push with the header @hdr belongs to; NULL if that is over. */
 struct command *push_known(struct engine *e, struct lane_announce *y, const uint8_t *hdr);
-/** push_welcome - B: whether pushes of the lane are taken. */
-bool push_welcome(const struct lane *l, const struct lane_announce *y);
-/** push_tag - the tag of a push with the header @hdr and @len bytes of data. */
+/** push_proven - B: @f, a push or parity, is @sane, welcome and the peer's; else it is counted. */
+bool push_proven(struct engine *e, const struct flow *fl, const struct frame *f, bool sane);
+/** push_tag - the tag of a push, or @parity, with the header @hdr and @len bytes of data. */
 uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
-		  const uint8_t *data, uint32_t len);
-/* Of pushes, behind the BTH; of parity. In percent of the pool: what A may have begun to READ. */
+		  const uint8_t *data, uint32_t len, bool parity);
+/* Of pushes, behind the BTH; of parity. In percent of the pool: what A begins to READ, B keeps. */
 #define PUSH_HDR    16u
 #define PARITY_HDR  24u
 #define PUSH_BUSY_A 80u
+#define PUSH_BUSY_B 40u /* it must have room for true responses, too */
 /** push_numbers - give @c numbers for its packets; false when too many are in use. */
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count);
 /** push_header - what pushes of @c begin with, for packet or group @i. */
 void push_header(uint8_t *hdr, const struct command *c, uint32_t i);
 
 /* parity.c */
-/** parity_groups - of a command of @count packets; each has a number behind its packets' own. */
+/** parity_groups - of a command of @count packets; PARITY_ROWS numbers behind them are for each. */
 uint32_t parity_groups(uint32_t count);
 /** parity_keep - A: all of @c is here: what repairs losses of it is pushed, too. */
 void parity_keep(struct engine *e, struct flow *fl, const struct command *c);

@@ -100,7 +100,8 @@ static void drop(struct engine *e, const struct flow *fl, struct lane_announce *
 	if (bytes > used)
 		y->info.unused += bytes - used;
 	c->got = 0;
-	held_drop(e, &y->held, c->base, psn_add(c->base, c->count + parity_groups(c->count)));
+	held_drop(e, &y->held, c->base,
+		  psn_add(c->base, c->count + parity_groups(c->count) * PARITY_ROWS));
 }
 
 static void end_command(struct engine *e, const struct flow *fl, struct lane_announce *y,

@@ -1,68 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A push that is lost, repaired where it is missing.
+ * Pushes that are lost, repaired where they are missing.
  *
  * The target's READ asks again for what was lost, but that takes a round trip, and all READs of the
  * queue pair behind it wait, since they are answered in order. With a packet in a thousand lost,
  * and 32 commands of 32 packets under way, somebody always waits. So while packets get lost, the
- * pushes of a command are followed by parity: the exclusive or of the data of its packets, in
- * groups of GROUP_MAX at most. Of a group that lacks one packet it makes that one. The packets of a
- * group are as far apart as there are groups, so that losses in a row are of different ones.
+ * pushes of a command are followed by parity, the sums of streams (core/stream_parity.c): a frame
+ * for each group, or where little waits to be sent, up to three. The packets of a group, and its
+ * frames, are as far apart as there are groups, so that losses in a row are of different ones.
  *
- * A packet that was made so is not believed for being made: parity bears the exclusive or of the
- * tags of its group, too. That gives the tag that the lacking packet must have, and only with data
- * that this is the tag of it is taken, as if it had come. Parity itself bears a tag.
+ * What is added of a push is its tag and its data. So what is made has the tag that it must have,
+ * and only with data that this is the tag of it is taken, as if it had come.
  *
  *	0	PSN of the command's capsule (3), protocol and number of the buffer (part_of())
- *	4	number of the group (2), packets of the command (2)
+ *	4	row, from bit ROW_SHIFT on, and number of the group (2), packets of the command (2)
  *	8	tag (8): of this header, the data and what follows
- *	16	exclusive or of the tags of the group's packets (8)
- *
- * and then a path MTU of data. A packet that is shorter than that counts as filled with zero. B
- * keeps no parity: it comes last, and is of use at once or not at all.
+ *	16	sum of the tags of the group's packets (8), and that of their data (a path MTU)
  */
 #include "engine/announce/announce.h"
-#include "wire/crc32.h"
 
-/* A group is of so many packets; of a command of fewer than GROUP_MIN parity would cost too much.
- */
-#define GROUP_MAX 32u
+/* Of a command of fewer than GROUP_MIN parity would cost too much; a frame is for COST packets. */
 #define GROUP_MIN 16u
+#define COST	  8u
+#define ROW_SHIFT 14u
+#define TAG	  8u
 
 uint32_t parity_groups(uint32_t count)
 {
-	return count < GROUP_MIN ? 0 : (count + GROUP_MAX - 1) / GROUP_MAX;
+	return count < GROUP_MIN ? 0 : (count + PARITY_GROUP - 1) / PARITY_GROUP;
 }
 
-static uint64_t tag_of(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
-		       const uint8_t *data, uint32_t len)
+/* Whether packet @i of @c is here: @f. Behind them are the frames of parity. */
+static bool held(struct engine *e, const struct lane_announce *y, const struct command *c,
+		 uint32_t i, struct frame *f)
 {
-	uint64_t m[3] = {get_be64(hdr),
-			 (uint64_t)l->gen << 32 | crc32_update(CRC32_INIT, data, len),
-			 get_be64(hdr + 16)};
+	const struct pkt *d = window_get(&y->held.win, e->pool, psn_add(c->base, i));
 
-	return keyed_hash(x->announce_key, m, 3);
+	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, f) == FRAME_OK;
 }
 
-/* Add what is here of group @g of @c to @data and @tags. Returns how many lack; @lacking: one. */
-static uint32_t sum(struct engine *e, const struct lane_announce *y, const struct command *c,
-		    uint32_t g, uint8_t *data, uint64_t *tags, uint32_t *lacking)
+/* Add what is here of group @g of @c to @p. */
+static void add(struct engine *e, const struct lane_announce *y, const struct command *c,
+		uint32_t g, struct parity *p)
 {
-	uint32_t missing = 0;
-
-	for (uint32_t i = g; i < c->count; i += parity_groups(c->count)) {
-		const struct pkt *d = window_get(&y->held.win, e->pool, psn_add(c->base, i));
+	for (uint32_t i = g, k = 0; i < c->count; i += parity_groups(c->count), k++) {
+		uint8_t what[PARITY_BYTES];
 		struct frame f;
 
-		if (!d || frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) != FRAME_OK) {
-			missing++;
-			*lacking = i;
+		if (!held(e, y, c, i, &f))
 			continue;
-		}
-		xor_bytes(data, f.data + f.payload, f.payload_len);
-		*tags ^= get_be64(f.data + f.ext + 8);
+		memcpy(what, f.data + f.ext + 8, TAG + f.payload_len);
+		parity_include(p, k, what, TAG + f.payload_len);
 	}
-	return missing;
 }
 
 /* ---- A ---- */
@@ -70,92 +59,102 @@ static uint32_t sum(struct engine *e, const struct lane_announce *y, const struc
 void parity_keep(struct engine *e, struct flow *fl, const struct command *c)
 {
 	const struct lane *l = &fl->lane;
-	struct flow *back = flow_partner(e, fl);
+	const struct flow *back = flow_partner(e, fl);
 	struct lane_announce *y = announce_of(e, l);
-	uint32_t groups = parity_groups(c->count), lacking;
+	uint32_t groups = parity_groups(c->count), wait = psn_sub(y->end, y->nxt);
+	uint32_t rows = wait < y->held.packets / 4 ? PARITY_ROWS : 1;
+	uint8_t hdr[PARITY_HDR], out[FRAME_MAX];
+	struct build_spec s = {.t = &back->tmpl,
+			       .opcode = OP_PARITY,
+			       .dqpn = back->key.dqpn,
+			       .push = hdr,
+			       .payload_len = flow_mtu(fl)};
 
 	if (!(e->peer_features[l->peer] & PEER_FEATURE_PARITY) || !announce_lossy(e, fl))
 		return;
 	for (uint32_t g = 0; g < groups; g++) {
-		uint8_t hdr[PARITY_HDR] = {0}, data[PAYLOAD_MAX] = {0}, out[FRAME_MAX];
-		struct build_spec s = {.t = &back->tmpl,
-				       .opcode = OP_PARITY,
-				       .dqpn = back->key.dqpn,
-				       .psn = g,
-				       .push = hdr,
-				       .payload = data,
-				       .payload_len = flow_mtu(fl)};
-		uint64_t tags = 0;
+		struct parity p = {0};
 
-		if (sum(e, y, c, g, data, &tags, &lacking))
-			return;
-		push_header(hdr, c, g);
-		put_be64(hdr + 16, tags);
-		put_be64(hdr + 8, tag_of(l, reads_of(e, l), hdr, data, flow_mtu(fl)));
-		if (!push_store(e, y, psn_add(c->base, c->count + g), out, build_packet(out, &s),
-				PUSH_BUSY_A))
-			return;
-		y->info.parity++;
+		add(e, y, c, g, &p);
+		for (uint32_t row = 0; row < MIN(rows, c->count / groups / COST); row++) {
+			push_header(hdr, c, row << ROW_SHIFT | g);
+			memcpy(hdr + PUSH_HDR, p.sum[row], TAG);
+			s.payload = p.sum[row] + TAG;
+			put_be64(hdr + 8,
+				 push_tag(l, reads_of(e, l), hdr, s.payload, s.payload_len, true));
+			if (!push_store(e, y, psn_add(c->base, c->count + row * groups + g), out,
+					build_packet(out, &s), PUSH_BUSY_A))
+				return;
+			y->info.parity++;
+		}
 	}
 }
 
 /* ---- B ---- */
 
-/* Packet @i of @c has @data and the tag @tag, if the peer has sent it so. @f is the parity. */
-static void made(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
-		 const uint8_t *data, uint64_t tag, const struct frame *f)
+/* Packet @i of @c is @what, if that has the tag that the peer gave it. @f is of the parity. */
+static void made(struct engine *e, struct flow *fl, const struct command *c, uint32_t i,
+		 const uint8_t *what, const struct frame *f)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
-	bool last = i + 1 == c->count;
-	uint32_t len = last ? c->length - i * flow_mtu(fl) : flow_mtu(fl);
-	uint8_t hdr[PUSH_HDR] = {0}, out[FRAME_MAX];
+	uint8_t hdr[PUSH_HDR], out[FRAME_MAX];
 	struct template t = {0};
 	struct build_spec s = {.t = &t,
 			       .opcode = OP_PUSH,
 			       .dqpn = f->dqpn,
 			       .psn = i,
 			       .push = hdr,
-			       .payload = data,
-			       .payload_len = len};
+			       .payload = what + TAG,
+			       .payload_len = flow_mtu(fl)};
 	struct frame g;
 
-	if (last &&
-	    (c->state != COMMAND_LIVE || c->length <= i * flow_mtu(fl) || len > flow_mtu(fl)))
-		return; /* how long it is only the command tells */
+	if (i + 1 == c->count) /* how long it is only the command tells */
+		s.payload_len = c->state == COMMAND_LIVE ? c->length - i * flow_mtu(fl) : 0;
+	if (s.payload_len - 1 >= flow_mtu(fl))
+		return;
 	push_header(hdr, c, i);
-	put_be64(hdr + 8, tag);
-	if (push_tag(&fl->lane, reads_of(e, &fl->lane), hdr, data, len) != tag) {
-		COUNT(e, PUSH_DROPPED);
-		return;
-	}
+	memcpy(hdr + 8, what, TAG);
 	template_learn(&t, f);
-	if (frame_parse(out, build_packet(out, &s), &g) != FRAME_OK)
-		return;
-	y->info.repaired++;
-	push_came(e, fl, c, i, &g);
+	if (frame_parse(out, build_packet(out, &s), &g) == FRAME_OK)
+		push_rx(e, fl, &g);
+	y->info.repaired += held(e, y, c, i, &g);
 }
 
 void parity_rx(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	struct lane *l = &fl->lane;
-	struct lane_announce *y = announce_of(e, l);
+	struct lane_announce *y = announce_of(e, &fl->lane);
 	const uint8_t *hdr = f->data + f->ext;
-	uint32_t g = get_be16(hdr + 4), count = get_be16(hdr + 6), lacking = 0;
-	uint64_t tags = get_be64(hdr + 16);
-	uint8_t data[PAYLOAD_MAX];
+	uint32_t at = get_be16(hdr + 4), row = at >> ROW_SHIFT, g = at & ((1u << ROW_SHIFT) - 1);
+	uint32_t groups = parity_groups(get_be16(hdr + 6)), lost[PARITY_ROWS], n = 0, rows = 0;
+	uint8_t out[PARITY_ROWS][PARITY_BYTES];
+	struct parity p = {0};
 	struct command *c;
+	struct frame k;
 
-	if (!push_welcome(l, y) || g >= parity_groups(count) || f->payload_len != flow_mtu(fl) ||
-	    !icrc_ok(f) ||
-	    get_be64(hdr + 8) !=
-		    tag_of(l, reads_of(e, l), hdr, f->data + f->payload, f->payload_len)) {
-		COUNT(e, PUSH_DROPPED);
+	if (!push_proven(e, fl, f,
+			 row < PARITY_ROWS && g < groups && f->payload_len == flow_mtu(fl)))
 		return;
-	}
 	c = push_known(e, y, hdr);
-	if (!c || c->count != count || c->state == COMMAND_LOOSE)
+	if (!c || c->count != get_be16(hdr + 6) || c->state == COMMAND_LOOSE)
 		return;
-	memcpy(data, f->data + f->payload, f->payload_len);
-	if (sum(e, y, c, g, data, &tags, &lacking) == 1)
-		made(e, fl, c, lacking, data, tags, f);
+	for (uint32_t i = g; i < c->count; i += groups)
+		if (!held(e, y, c, i, &k) && n++ < PARITY_ROWS)
+			lost[n - 1] = i / groups;
+	if (!n || n > PARITY_ROWS)
+		return;
+	(void)push_store(e, y, psn_add(c->base, c->count + row * groups + g), f->data, f->len,
+			 PUSH_BUSY_B);
+	for (uint32_t r = 0; r < PARITY_ROWS; r++) {
+		if (r == row)
+			k = *f;
+		else if (!held(e, y, c, c->count + r * groups + g, &k))
+			continue;
+		memcpy(p.sum[r], k.data + k.ext + PUSH_HDR, TAG + k.payload_len);
+		rows |= 1u << r;
+	}
+	add(e, y, c, g, &p);
+	if (!parity_solve(&p, rows, lost, n, out))
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		made(e, fl, c, g + lost[i] * groups, out[i], f);
 }

@@ -24,16 +24,15 @@
 #define AHEAD_PSNS 65536
 /* All packets that are kept lie within this. */
 #define SPAN	   (WINDOW_SPAN / 2)
-/* In percent: B must have room for true responses, too. */
-#define BUSY_B	   40u
 
 uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
-		  const uint8_t *data, uint32_t len)
+		  const uint8_t *data, uint32_t len, bool parity)
 {
-	uint64_t m[2] = {get_be64(hdr),
-			 (uint64_t)l->gen << 32 | crc32_update(CRC32_INIT, data, len)};
+	uint64_t m[3] = {get_be64(hdr),
+			 (uint64_t)l->gen << 32 | crc32_update(CRC32_INIT, data, len),
+			 parity ? get_be64(hdr + PUSH_HDR) : 0};
 
-	return keyed_hash(x->announce_key, m, 2);
+	return keyed_hash(x->announce_key, m, parity ? 3 : 2);
 }
 
 void push_header(uint8_t *hdr, const struct command *c, uint32_t i)
@@ -46,7 +45,7 @@ void push_header(uint8_t *hdr, const struct command *c, uint32_t i)
 
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count)
 {
-	uint32_t all = count + parity_groups(count);
+	uint32_t all = count + parity_groups(count) * PARITY_ROWS;
 
 	mq_each (const struct command, k, e->reads, &y->commands) {
 		if (!k->count || k->over)
@@ -88,7 +87,7 @@ bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	uint32_t n = psn_add(c->base, i);
 
 	push_header(hdr, c, i);
-	put_be64(hdr + 8, push_tag(l, reads_of(e, l), hdr, s.payload, s.payload_len));
+	put_be64(hdr + 8, push_tag(l, reads_of(e, l), hdr, s.payload, s.payload_len, false));
 	if (!push_store(e, y, n, out, build_packet(out, &s), PUSH_BUSY_A))
 		return false;
 	pace_run(e, back);
@@ -220,13 +219,22 @@ static bool sane(const struct flow *fl, const struct frame *f, uint32_t i, uint3
 	       (i + 1 == count ? f->payload_len <= flow_mtu(fl) : f->payload_len == flow_mtu(fl));
 }
 
-bool push_welcome(const struct lane *l, const struct lane_announce *y)
+bool push_proven(struct engine *e, const struct flow *fl, const struct frame *f, bool sane)
 {
-	return y && l->role == ROLE_OPENER && l->state == LANE_HELD && l->renumbered;
+	const struct lane *l = &fl->lane;
+	const uint8_t *hdr = f->data + f->ext;
+
+	if (sane && announce_of(e, l) && l->role == ROLE_OPENER && l->state == LANE_HELD &&
+	    l->renumbered && icrc_ok(f) &&
+	    get_be64(hdr + 8) == push_tag(l, reads_of(e, l), hdr, f->data + f->payload,
+					  f->payload_len, f->opcode == OP_PARITY))
+		return true;
+	COUNT(e, PUSH_DROPPED);
+	return false;
 }
 
-void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
-	       const struct frame *f)
+static void came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
+		 const struct frame *f)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
 	uint32_t at = i * flow_mtu(fl);
@@ -234,7 +242,7 @@ void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	if (window_get(&y->held.win, e->pool, psn_add(c->base, i)))
 		return; /* it came before */
 	y->info.bytes += f->payload_len;
-	if (!push_store(e, y, psn_add(c->base, i), f->data, f->len, BUSY_B)) {
+	if (!push_store(e, y, psn_add(c->base, i), f->data, f->len, PUSH_BUSY_B)) {
 		COUNT(e, NO_ROOM);
 		y->info.unused += f->payload_len;
 		return;
@@ -246,21 +254,16 @@ void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 
 void push_rx(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	struct lane *l = &fl->lane;
-	struct lane_announce *y = announce_of(e, l);
-	const uint8_t *hdr = f->data + f->ext, *data = f->data + f->payload;
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	const uint8_t *hdr = f->data + f->ext;
 	uint32_t i = get_be16(hdr + 4), count = get_be16(hdr + 6);
-	const struct lane_reads *x = reads_of(e, l);
 	struct command *c;
 
-	if (!push_welcome(l, y) || !sane(fl, f, i, count) || !icrc_ok(f) ||
-	    get_be64(hdr + 8) != push_tag(l, x, hdr, data, f->payload_len)) {
-		COUNT(e, PUSH_DROPPED);
+	if (!push_proven(e, fl, f, sane(fl, f, i, count)))
 		return;
-	}
 	c = command_of(e, fl, y, hdr, count);
 	if (c && c->count == count && c->state != COMMAND_LOOSE)
-		push_came(e, fl, c, i, f);
+		came(e, fl, c, i, f);
 	else
 		y->info.late += f->payload_len;
 }

@@ -61,8 +61,11 @@ static inline struct wire_psn parity_group(struct wire_psn psn)
 	return (struct wire_psn){psn.v & ~(PARITY_GROUP - 1)};
 }
 
-/** parity_factor - what packet @i of a group is multiplied by in the row @row. */
-uint8_t parity_factor(uint32_t i, uint32_t row);
+/** parity_include - add packet @i of a group to @p: @len bytes at @what, with room for 31 more. */
+void parity_include(struct parity *p, uint32_t i, uint8_t *what, uint32_t len);
+/** parity_solve - make the @n packets @missing of their sums @rows (bits) in @p. False: too few. */
+bool parity_solve(struct parity *p, uint32_t rows, const uint32_t *missing, uint32_t n,
+		  uint8_t (*out)[PARITY_BYTES]);
 /** parity_proof - what proves @f, a request of the lane @l, or an answer to one. */
 uint64_t parity_proof(const struct lane *l, const struct frame *f);
 /** parity_add - add that packet of @l, the @len bytes at @data, to @p. False if it is none. */

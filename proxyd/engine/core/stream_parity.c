@@ -40,9 +40,9 @@
 
 _Static_assert(PARITY_FIELDS + HEADERS_MAX + PAYLOAD_MAX <= PARITY_BYTES, "any fits");
 
-uint8_t parity_factor(uint32_t i, uint32_t row)
+static uint8_t factor(uint32_t i, uint32_t row)
 {
-	return i ? gf_mul(parity_factor(i - 1, row), (uint8_t)(1u << row)) : 1;
+	return i ? gf_mul(factor(i - 1, row), (uint8_t)(1u << row)) : 1;
 }
 
 /* The factors of all packets and rows as isa-l wants them; made before there are threads. */
@@ -54,8 +54,40 @@ __attribute__((constructor)) static void make_factors(void)
 
 	for (uint32_t row = 0; row < PARITY_ROWS; row++)
 		for (uint32_t i = 0; i < PARITY_GROUP; i++)
-			a[row * PARITY_GROUP + i] = parity_factor(i, row);
+			a[row * PARITY_GROUP + i] = factor(i, row);
 	ec_init_tables(PARITY_GROUP, PARITY_ROWS, a, factors);
+}
+
+void parity_include(struct parity *p, uint32_t i, uint8_t *what, uint32_t len)
+{
+	uint8_t *sums[PARITY_ROWS] = {p->sum[0], p->sum[1], p->sum[2]};
+	uint32_t whole = (len + 31) & ~31u;
+
+	memset(what + len, 0, whole - len);
+	ec_encode_data_update((int)whole, PARITY_GROUP, PARITY_ROWS, (int)i, factors, what, sums);
+	p->members |= 1u << i;
+	p->len = MAX(p->len, len);
+}
+
+bool parity_solve(struct parity *p, uint32_t rows, const uint32_t *missing, uint32_t n,
+		  uint8_t (*out)[PARITY_BYTES])
+{
+	uint8_t a[PARITY_ROWS * PARITY_ROWS], inverse[sizeof(a)], tables[32 * sizeof(a)];
+	uint8_t *from[PARITY_ROWS], *to[PARITY_ROWS] = {out[0], out[1], out[2]};
+	uint32_t got = 0;
+
+	for (uint32_t row = 0; row < PARITY_ROWS && got < n; row++) {
+		if (!(rows & 1u << row))
+			continue;
+		for (uint32_t k = 0; k < n; k++)
+			a[got * n + k] = factor(missing[k], row);
+		from[got++] = p->sum[row];
+	}
+	if (got < n || gf_invert_matrix(a, inverse, (int)n))
+		return false;
+	ec_init_tables((int)n, (int)n, inverse, tables);
+	ec_encode_data(PARITY_BYTES, (int)n, (int)n, tables, from, to);
+	return true;
 }
 
 uint64_t parity_proof(const struct lane *l, const struct frame *f)
@@ -68,27 +100,22 @@ uint64_t parity_proof(const struct lane *l, const struct frame *f)
 
 bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uint32_t len)
 {
-	uint8_t what[PARITY_BYTES], *sums[PARITY_ROWS] = {p->sum[0], p->sum[1], p->sum[2]};
+	uint8_t what[PARITY_BYTES];
 	struct frame f;
-	uint32_t n, whole;
+	uint32_t n;
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return false;
 	n = PARITY_FIELDS + f.icrc - f.ext;
 	if (f.bth - f.l3 + BTH_LEN + PARITY_SUM_AT + n + 3 + ICRC_LEN > FRAME_MTU(PAYLOAD_MAX))
 		return false;
-	whole = (n + 31) & ~31u;
 	put_be16(what, f.ip6 ? 0 : get_be16(data + f.l3 + 4));
 	put_be16(what + 2, (uint16_t)(f.len - f.bth));
 	put_be16(what + 4, f.sport);
 	memcpy(what + 6, data + f.bth, 4);
 	what[10] = data[f.bth + 8];
 	memcpy(what + PARITY_FIELDS, data + f.ext, f.icrc - f.ext);
-	memset(what + n, 0, whole - n);
-	ec_encode_data_update((int)whole, PARITY_GROUP, PARITY_ROWS, (int)(f.psn % PARITY_GROUP),
-			      factors, what, sums);
-	p->members |= 1u << f.psn % PARITY_GROUP;
-	p->len = MAX(p->len, n);
+	parity_include(p, f.psn % PARITY_GROUP, what, n);
 	p->proof ^= parity_proof(l, &f);
 	return true;
 }

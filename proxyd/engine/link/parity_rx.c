@@ -2,8 +2,6 @@
 /*
  * Parity of streams, the receiving end: core/stream_parity.c has the theory.
  */
-#include <isa-l/erasure_code.h>
-
 #include "engine/core/roles.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
@@ -11,14 +9,13 @@
 /* Reports get lost: so many tell of it. */
 #define TOLD 4u
 
-/* What is known of a group: the frames of parity @got that have come of it, bits of rows, and what
- * is missing, in the order of PSNs. */
+/* What is known of a group: the frames of parity that have come of it, and what is missing, in the
+ * order of PSNs. */
 struct group {
 	struct parity_sum *s;
 	struct held *h;
 	struct wire_psn at;
 	uint32_t missing[PARITY_ROWS], nmissing;
-	uint32_t rows[PARITY_ROWS];
 };
 
 /* The slot of the flow @from, whose packets are those of the lane @l; *@own: it is. */
@@ -76,7 +73,7 @@ static bool awaited(struct engine *e, const struct lane *l, struct wire_psn psn)
 /* Find what is missing of the group. False unless that can be made. */
 static bool find_missing(struct engine *e, const struct lane *l, struct group *g)
 {
-	uint32_t n = 0, left = g->s->got.members;
+	uint32_t left = g->s->got.members;
 
 	if (psn_is(g->s->group, g->at)) {
 		if (g->s->of.members & ~left)
@@ -90,51 +87,24 @@ static bool find_missing(struct engine *e, const struct lane *l, struct group *g
 			return false;
 		g->missing[g->nmissing++] = i;
 	}
-	for (uint32_t row = 0; row < PARITY_ROWS && n < g->nmissing; row++)
-		if (g->s->rows & 1u << row)
-			g->rows[n++] = row;
-	return n && n == g->nmissing;
+	return g->nmissing > 0;
 }
 
 /* The sums of what is here of the group, and of its parity: what is missing is left. */
 static void add_known(struct engine *e, const struct lane *l, const struct group *g,
 		      struct parity *p)
 {
-	bool went_on = psn_is(g->s->group, g->at);
-	uint32_t left = g->s->got.members;
 	const struct pkt *d;
+	uint32_t left;
 
-	*p = (struct parity){0};
-	if (went_on) {
-		*p = g->s->of;
-		left &= ~g->s->of.members;
-	}
+	*p = psn_is(g->s->group, g->at) ? g->s->of : (struct parity){0};
+	left = g->s->got.members & ~p->members;
 	for (uint32_t i = 0; i < PARITY_GROUP; i++)
 		if (left & 1u << i && (d = held_pkt(e, g->h, psn_add(g->at, i))))
 			(void)parity_add(l, p, lane_packet(e, d), d->len);
 	for (uint32_t row = 0; row < PARITY_ROWS; row++)
 		xor_bytes(p->sum[row], g->s->got.sum[row], PARITY_BYTES);
 	p->proof ^= g->s->got.proof;
-}
-
-/* What is missing, from the sums @p: as many equations as packets. */
-static bool solve(const struct group *g, struct parity *p, uint8_t (*out)[PARITY_BYTES])
-{
-	uint32_t n = g->nmissing;
-	uint8_t a[PARITY_ROWS * PARITY_ROWS], inverse[sizeof(a)], tables[32 * sizeof(a)];
-	uint8_t *from[PARITY_ROWS], *to[PARITY_ROWS];
-
-	for (uint32_t i = 0; i < n; i++) {
-		from[i] = p->sum[g->rows[i]];
-		to[i] = out[i];
-		for (uint32_t k = 0; k < n; k++)
-			a[i * n + k] = parity_factor(g->missing[k], g->rows[i]);
-	}
-	if (gf_invert_matrix(a, inverse, (int)n))
-		return false;
-	ec_init_tables((int)n, (int)n, inverse, tables);
-	ec_encode_data(PARITY_BYTES, (int)n, (int)n, tables, from, to);
-	return true;
 }
 
 /* Make what is missing of the lane @fl in the flow @from. */
@@ -148,11 +118,10 @@ static void repair(struct engine *e, struct flow *fl, struct flow *from, struct 
 	if (!find_missing(e, &fl->lane, g))
 		return;
 	add_known(e, &fl->lane, g, &p);
-	if (!solve(g, &p, made))
+	if (!parity_solve(&p, g->s->rows, g->missing, g->nmissing, made))
 		return;
-	for (uint32_t i = 0; i < g->nmissing; i++) {
-		right = right &&
-			rebuild(from, made[i], psn_add(g->at, g->missing[i]), out[i], &f[i]);
+	for (uint32_t i = 0; i < g->nmissing && right; i++) {
+		right = rebuild(from, made[i], psn_add(g->at, g->missing[i]), out[i], &f[i]);
 		if (right)
 			p.proof ^= parity_proof(&fl->lane, &f[i]);
 	}
