@@ -137,9 +137,9 @@ void parity_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	c = push_known(e, y, hdr);
 	if (!c || c->count != get_be16(hdr + 6) || c->state == COMMAND_LOOSE)
 		return;
-	for (uint32_t i = g; i < c->count; i += groups)
+	for (uint32_t i = g, no = 0; i < c->count; i += groups, no++)
 		if (!held(e, y, c, i, &k) && n++ < PARITY_ROWS)
-			lost[n - 1] = i / groups;
+			lost[n - 1] = no;
 	if (!n || n > PARITY_ROWS)
 		return;
 	(void)push_store(e, y, psn_add(c->base, c->count + row * groups + g), f->data, f->len,
