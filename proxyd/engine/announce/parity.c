@@ -110,7 +110,7 @@ static void made(struct engine *e, struct flow *fl, const struct command *c, uin
 
 	if (i + 1 == c->count) /* how long it is only the command tells */
 		s.payload_len = c->state == COMMAND_LIVE ? c->length - i * flow_mtu(fl) : 0;
-	if (s.payload_len - 1 >= flow_mtu(fl))
+	if (!s.payload_len || s.payload_len > flow_mtu(fl))
 		return;
 	push_header(hdr, c, i);
 	memcpy(hdr + 8, what, TAG);
