@@ -128,6 +128,7 @@ amid() # OP: a transfer with PER events in it
 	await 60 held_now
 	for ((i = 0; i < PER && events < EVENTS; i++)); do
 		event
+		running "$name-req" || break # told below, with the event
 		more "$name-req" 50 || bad=$((bad + 1))
 		longest "$name-req"
 	done
