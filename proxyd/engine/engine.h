@@ -353,7 +353,7 @@ bool engine_may_stop(struct engine *e);
 bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
 			const struct template *headers, uint64_t now_ns);
 
-/** struct ledger - what the appliance owes. @oldest_ns: its oldest packet is at least so old. */
+/** struct ledger - packets that are kept. @oldest_ns: least possible age of the oldest. */
 struct ledger {
 	uint64_t messages, packets, bytes, oldest_ns;
 };
