@@ -115,6 +115,7 @@ static const struct field qp_fields[] = {
 	F(plan_qp, coalesce, "coalesce", U32),
 	F(plan_qp, ack_us, "ack-us", U32),
 	F(plan_qp, ackreq_every, "ackreq-every", U32),
+	F(plan_qp, reply_us, "reply-us", U32),
 	F(plan_qp, recv_us, "recv-us", U32),
 	F(plan_qp, prio0, "prio0", U32),
 	F(plan_qp, prio1, "prio1", U32),

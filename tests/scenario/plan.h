@@ -55,12 +55,13 @@ struct plan_work {
  *           @st_protocol: enum storage_form
  * @ports: enum rc_ports
  * @ackreq_every: 0: the model's own
+ * @reply_us: its responders take so long for each packet that a READ is answered with
  * @recv_us: a receive is posted every so often, and credits tell of them; 0: there always is one
  */
 struct plan_qp {
 	uint32_t strict, mtu, depth, max_rd, sq_psn, rq_psn, credits, resend, ip6, vlan, cm, mr_kib;
 	uint32_t change_us, ports;
-	uint32_t coalesce, ack_us, ackreq_every, recv_us, prio0, prio1;
+	uint32_t coalesce, ack_us, ackreq_every, reply_us, recv_us, prio0, prio1;
 	uint32_t reuse, reuse_psn, reuse_after, reuse_ms, reuse_other, reuse_cm;
 	uint32_t storage, st_min, st_max, st_depth, st_split, st_form, st_reads, st_inlined,
 		st_refused, st_protocol, st_parts, st_chatter;
@@ -136,6 +137,9 @@ void plan_still(struct plan *p);
 /** plan_ports - in some worlds hosts choose UDP source ports as drivers do, and queue pairs run in
  * step from PSN 0. Drawn apart from the rest. */
 void plan_ports(struct plan *p);
+
+/** plan_slow - in some worlds responders answer READs slowly. Drawn apart from the rest. */
+void plan_slow(struct plan *p);
 
 /** plan_paths - the same world, in which packets take another way for a while, some times. */
 void plan_paths(struct plan *p);

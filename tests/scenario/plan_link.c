@@ -141,3 +141,14 @@ void plan_field(struct plan *p)
 			p->loss0 = p->loss1 = 0.01;
 	}
 }
+
+/* As a storage target that is busy, or whose disks are. */
+void plan_slow(struct plan *p)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x510e));
+	for (uint32_t i = 0; i < p->nqps; i++)
+		if (prng_hit(&r, 0.2))
+			p->qp[i].reply_us = 1 + prng_below(&r, prng_hit(&r, 0.75) ? 100 : 1000);
+}

@@ -123,6 +123,7 @@ static void nic_of(const struct plan_qp *pq, struct rc_qp_config *c)
 	c->rprio = (uint8_t)pq->prio1;
 	c->ack_coalesce = pq->coalesce;
 	c->ack_delay = pq->ack_us * 1000ull;
+	c->reply_interval = pq->reply_us * 1000ull;
 	if (pq->ackreq_every)
 		c->ackreq_every = pq->ackreq_every;
 	if (!pq->recv_us)

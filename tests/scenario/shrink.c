@@ -185,6 +185,7 @@ static bool calmer(struct shrink *s)
 		WITHOUT(s, any, qp[i].coalesce);
 		WITHOUT(s, any, qp[i].ack_us);
 		WITHOUT(s, any, qp[i].ackreq_every);
+		WITHOUT(s, any, qp[i].reply_us);
 		WITHOUT(s, any, qp[i].recv_us);
 		WITHOUT(s, any, qp[i].prio0);
 		WITHOUT(s, any, qp[i].prio1);

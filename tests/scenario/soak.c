@@ -202,6 +202,7 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 		plan_link(p);
 	plan_ports(p);
 	plan_field(p);
+	plan_slow(p);
 	if (o->still)
 		plan_pauses(p);
 	else if (!o->calm)

@@ -230,6 +230,7 @@ struct rc_host_config {
  *                 nobody asked for says so (@credits, no @recv_auto, a @recv_interval)
  * @ack_coalesce:  requests for an ACK folded into one ACK (0 and 1: each poll); @ack_delay: ns at
  *                 most
+ * @reply_interval: ns at least from one packet of a READ's answer to the next; 0: no limit
  * @recv_size:     longest SEND accepted; 0: any, and the data is not kept
  *
  * Data:
@@ -270,6 +271,7 @@ struct rc_qp_config {
 	bool credits, credit_updates;
 	uint32_t ack_coalesce;
 	uint64_t ack_delay;
+	uint64_t reply_interval;
 	uint32_t recv_size;
 
 	uint64_t tx_seed, rx_seed;

@@ -120,6 +120,7 @@ struct rc_responder {
 	uint32_t saved_next;
 	struct rc_reply *replies;
 	uint32_t reply_head, reply_count, reply_max, fresh;
+	uint64_t reply_at; /* the next packet of an answer not before */
 	/* Receives */
 	uint32_t recv_avail;
 	bool credits_out; /* the last answer told of no receive */

@@ -551,7 +551,7 @@ static void finish_reply(struct rc_responder *r, const struct rc_reply *p)
 	r->reply_count--;
 }
 
-static enum rc_step send_reply(struct rc_qp *qp)
+static enum rc_step send_reply(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_responder *r = &qp->resp;
 	struct rc_reply *p = &r->replies[r->reply_head];
@@ -582,6 +582,7 @@ static enum rc_step send_reply(struct rc_qp *qp)
 	p->sent++;
 	if (last)
 		finish_reply(r, p);
+	r->reply_at = now + qp->cfg.reply_interval;
 	qp->stats.tx_read_packets++;
 	rc_tx(qp->h, buf, len);
 	return RC_SENT;
@@ -632,8 +633,12 @@ enum rc_step rc_responder_step(struct rc_qp *qp, uint64_t now)
 	enum rc_step step;
 
 	update_credits(qp, now);
+	if (r->reply_count && now < r->reply_at) {
+		rc_arm(qp, r->reply_at);
+		return RC_IDLE;
+	}
 	if (r->reply_count)
-		return send_reply(qp);
+		return send_reply(qp, now);
 	if (r->nak) {
 		step = send_ack(qp, r->nak_psn, r->nak);
 		if (step == RC_SENT) {
@@ -655,9 +660,10 @@ enum rc_step rc_responder_step(struct rc_qp *qp, uint64_t now)
 
 uint64_t rc_responder_deadline(const struct rc_qp *qp)
 {
-	uint64_t credits = credits_at(qp);
+	const struct rc_responder *r = &qp->resp;
+	uint64_t at = credits_at(qp);
 
-	if (!qp->resp.ack_due || qp->error)
-		return credits;
-	return qp->resp.ack_at < credits ? qp->resp.ack_at : credits;
+	if (r->reply_count)
+		return r->reply_at < at ? r->reply_at : at;
+	return r->ack_due && !qp->error && r->ack_at < at ? r->ack_at : at;
 }
