@@ -284,10 +284,13 @@ struct lane_opener {
  * @ackreq_end: end of the last packet sent that asks for an ACK
  * @cwnd:       packets that may be on their way, in CWND_ONE (flight.c); @cut_us: when halved
  * @rnr_run:    RNR NAKs for the same packet, the first of them at @rnr_us
+ * @answered:   PSN of the latest answer; @again: since requests were sent again, answers have only
+ *              come in the order of PSNs, so to what the responder was sent before
  */
 struct lane_far {
 	struct wire_psn ackreq_end;
-	uint32_t cwnd, cut_us, rnr_us, rnr_run;
+	uint32_t cwnd, cut_us, rnr_us;
+	uint32_t rnr_run : 7, again : 1, answered : 24;
 };
 
 /**

@@ -285,20 +285,31 @@ static bool end_probe(struct engine *e, struct lane *l, struct wire_psn psn, uin
 	return answered;
 }
 
-/* The responder has answered what comes after the oldest READ, whose own answer is lost: that one,
- * at @psn, is asked again. Once per round trip is enough. False: it was asked just now. */
-static bool ask_oldest_again(struct engine *e, struct flow *fl, struct wire_psn psn)
+/* The responder has answered the request at @psn. It does that in the order in which it is sent
+ * them: what is not behind the latest answers a repeat. */
+static void answers(struct lane *l, struct wire_psn psn)
+{
+	l->far.again &= psn_after(psn, (struct wire_psn){l->far.answered});
+	l->far.answered = psn.v;
+}
+
+/* Of the oldest READ's answer, packets are lost, or (@past) the responder has answered what comes
+ * after it: it is asked again, with all that comes after it. False: that was done just now, or the
+ * responder has not come to it yet, which may take it long. */
+static bool ask_oldest_again(struct engine *e, struct flow *fl, bool past)
 {
 	struct lane *l = &fl->lane;
 	struct read_rec *r = reads_head(e, l);
 	const struct pkt *d = lane_pkt(e, l, r->wire);
 
-	if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC >= e->now ||
+	if (l->far.again || r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC >= e->now ||
 	    (d && now_us(e) - d->xmit <= l->rtt.srtt_us + ASK_AGAIN_US))
 		return false;
 	r->asked = e->now;
-	far_in_vain(r);
-	far_resume_at(e, fl, psn);
+	l->far.again = true;
+	if (past)
+		far_in_vain(r);
+	far_resume_at(e, fl, r->wire);
 	return true;
 }
 
@@ -314,9 +325,10 @@ static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f
 	credits(e, fl, f);
 	l->count.true_acks++;
 	COUNT(e, TRUE_ACKS);
+	answers(l, wire_psn_of(f));
 	past = bound_by_read(e, l, &m);
 	true_ack(e, fl, &m);
-	if (past && l->role != ROLE_NONE && ask_oldest_again(e, fl, m.psn))
+	if (past && l->role != ROLE_NONE && ask_oldest_again(e, fl, true))
 		return;
 	if (answered && l->role != ROLE_NONE && sent_until(e, l, sent)) {
 		/* all before the probe has come or is lost: the responder lacks the rest */
@@ -334,9 +346,10 @@ static void rx_rnr(struct engine *e, struct flow *fl, const struct wire_mark *m,
 	COUNT(e, RNR);
 	if (l->rnr_wait)
 		return;
-	if (!l->far.rnr_run++)
+	if (!l->far.rnr_run)
 		l->far.rnr_us = now_us(e);
-	if (l->far.rnr_run >= RNR_LEAST &&
+	l->far.rnr_run += l->far.rnr_run < RNR_LEAST;
+	if (l->far.rnr_run == RNR_LEAST &&
 	    now_us(e) - l->far.rnr_us >= e->cfg.rnr_timeout_ns / NSEC_PER_USEC) {
 		lane_refused(e, fl, m->psn, AETH_NAK_OPERATION, REASON_NOT_READY);
 		return;
@@ -346,31 +359,13 @@ static void rx_rnr(struct engine *e, struct flow *fl, const struct wire_mark *m,
 	timer_arm(e, fl, TIMER_AUX, e->now + aeth_rnr_ns(syndrome & 0x1f));
 }
 
-/* The responder lacks the packet @psn; @m: resume there, or at an unanswered READ before. */
-static void rx_nak_sequence(struct engine *e, struct flow *fl, const struct wire_mark *m,
-			    struct wire_psn psn)
-{
-	struct lane *l = &fl->lane;
-	struct read_rec *r = reads_head(e, l);
-
-	far_lost_one(e, l);
-	if (r && psn_is(r->wire, psn))
-		r->tries = 0; /* the READ has not reached the responder */
-	far_resume_at(e, fl, m->psn);
-}
-
-/* The responder refuses the packet @psn, and its queue pair is in error. */
-static void rx_nak_fatal(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_t syndrome)
-{
-	lane_refused(e, fl, psn, syndrome, REASON_NAK);
-}
-
 /* An RNR or other NAK: it acknowledges what is before it. */
 static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint8_t s = frame_aeth_syndrome(f);
 	struct pkt *d = lane_pkt(e, l, psn_sub(wire_psn_of(f), 1));
+	struct read_rec *r;
 	struct wire_mark m = {
 		.psn = wire_psn_of(f),
 		.msn = frame_aeth_msn(f),
@@ -382,12 +377,17 @@ static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
 	true_ack(e, fl, &m);
 	if (l->role == ROLE_NONE)
 		return;
-	if (aeth_is_rnr(s))
+	r = reads_head(e, l);
+	if (aeth_is_rnr(s)) {
 		rx_rnr(e, fl, &m, s);
-	else if (s == AETH_NAK_SEQ)
-		rx_nak_sequence(e, fl, &m, wire_psn_of(f));
-	else if (aeth_is_nak(s))
-		rx_nak_fatal(e, fl, wire_psn_of(f), s);
+	} else if (s == AETH_NAK_SEQ) {
+		if (r && psn_is(r->wire, wire_psn_of(f)))
+			r->tries = 0; /* the READ has not reached the responder */
+		far_lost_one(e, l);
+		far_resume_at(e, fl, m.psn); /* or it is an unanswered READ before */
+	} else if (aeth_is_nak(s)) {
+		lane_refused(e, fl, wire_psn_of(f), s, REASON_NAK);
+	}
 }
 
 /* Whether the ACK or NAK @f, of what is in custody, says as many messages as the responder that we
@@ -548,15 +548,15 @@ static void give_answer(struct engine *e, const struct read_rec *r, const struct
 	engine_tx(e, NULL, other_port(from), out, build_packet(out, &s));
 }
 
-/* ACCEPTOR: a READ was answered at @psn. Responses come in the order of requests. */
+/* ACCEPTOR: a READ was answered at @psn. Is something of the oldest one's answer missing? */
 static void answered_past(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	const struct lane *l = &fl->lane;
-	const struct read_rec *r = l->role == ROLE_ACCEPTOR ? reads_head(e, l) : NULL;
+	const struct read_rec *r = reads_head(e, l);
 
 	if (r && !r->absorbed && psn_before(r->wire, l->nxt.psn) &&
-	    !psn_before(psn, psn_add(r->wire, r->span)))
-		ask_oldest_again(e, fl, r->wire);
+	    psn_after(psn, psn_add(r->wire, r->got)))
+		ask_oldest_again(e, fl, !psn_before(psn, psn_add(r->wire, r->span)));
 }
 
 /* Returns true when it was passed on although no request that waits for it is known. */
@@ -576,32 +576,25 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 			return false;
 		v = reads_response(e, l, f, &r);
 	}
-	switch (v) {
-	case READ_STRAY:
+	if (v == READ_STRAY)
 		return stray_answer(e, fl, r, f, from);
-	case READ_AGAIN:
-		if (l->role == ROLE_SINGLE && !r->made)
-			give_answer(e, r, f, from);
-		return false;
-	case READ_GAP:
-		if (l->role == ROLE_SINGLE) {
-			give_answer(e, r, f, from);
-		} else if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
-			r->asked = e->now;
-			far_resume_at(e, fl, r->wire);
-		}
-		return false;
-	case READ_IN_ORDER:
-	case READ_COMPLETE:
+	answers(l, wire_psn_of(f));
+	if (v == READ_AGAIN || v == READ_GAP) {
 		if (l->role == ROLE_ACCEPTOR) {
-			if (!keep_answer(e, fl, r, f))
-				return false;
-		} else if (r->made) {
-			COUNT(e, ATOMICS_DROPPED);
-		} else {
+			far_arm(e, fl); /* the responder is busy answering */
+			answered_past(e, fl, wire_psn_of(f));
+		} else if (!r->made) {
 			give_answer(e, r, f, from);
 		}
-		break;
+		return false;
+	}
+	if (l->role == ROLE_ACCEPTOR) {
+		if (!keep_answer(e, fl, r, f))
+			return false;
+	} else if (r->made) {
+		COUNT(e, ATOMICS_DROPPED);
+	} else {
+		give_answer(e, r, f, from);
 	}
 	flow_headers(e, fl, f);
 	if (f->aeth)
@@ -618,7 +611,8 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	}
 	l->progress = e->now;
 	true_ack(e, fl, &m);
-	answered_past(e, fl, wire_psn_of(f));
+	if (l->role == ROLE_ACCEPTOR)
+		answered_past(e, fl, wire_psn_of(f));
 	return false;
 }
 
@@ -641,7 +635,7 @@ static void own_answered(struct engine *e, struct flow *fl, const struct frame *
 		far_lost_one(e, l);
 		far_resume_at(e, fl, m.psn);
 	} else if (what == ANSWER_REFUSED) {
-		rx_nak_fatal(e, fl, before->psn, frame_aeth_syndrome(f));
+		lane_refused(e, fl, before->psn, frame_aeth_syndrome(f), REASON_NAK);
 	} else {
 		far_settle_absorbed(e, fl);
 	}
