@@ -105,7 +105,7 @@ static void give_up_reads(struct engine *e, struct lane *l, const struct wire_ma
 {
 	struct read_rec *r = reads_head(e, l);
 
-	if (l->role != ROLE_ACCEPTOR || !r || r->tries < ASKED_IN_VAIN)
+	if (l->role != ROLE_ACCEPTOR || !r || r->tries < ASKED_IN_VAIN || l->far.again)
 		return;
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		r = read_at(e, id);
@@ -306,9 +306,7 @@ static bool ask_oldest_again(struct engine *e, struct flow *fl, bool past)
 	    (d && now_us(e) - d->xmit <= l->rtt.srtt_us + ASK_AGAIN_US))
 		return false;
 	r->asked = e->now;
-	l->far.again = true;
-	if (past)
-		far_in_vain(r);
+	far_asks_again(l, r, past);
 	far_resume_at(e, fl, r->wire);
 	return true;
 }
@@ -601,6 +599,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		credits(e, fl, f);
 	/* a response acknowledges all that was asked before it */
 	m = read_mark(r);
+	r->tries = 0;	 /* the responder remembers it */
 	r->done = false; /* what is settled before it goes, and that stays until it is counted */
 	if (psn_after(m.psn, l->una.psn))
 		bound_by_read(e, l, &m);

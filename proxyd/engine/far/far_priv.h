@@ -6,10 +6,14 @@
 #include "engine/far/far.h"
 #include "engine/reads/reads.h"
 
-/** far_in_vain - the responder was asked for the response of @r once more. */
-static inline void far_in_vain(struct read_rec *r)
+/** far_asks_again - the responder is asked for @r, the oldest READ, again; @vain: it seems not to
+ * have answered it the last time. */
+static inline void far_asks_again(struct lane *l, struct read_rec *r, bool vain)
 {
-	r->tries += r->tries < UINT8_MAX;
+	r->tries += vain && r->tries < UINT8_MAX;
+	l->far.again = true;
+	if (!psn_in((struct wire_psn){l->far.answered}, r->wire, l->high))
+		l->far.answered = psn_sub(r->wire, 1).v;
 }
 
 /** far_asked - something on its way asks for an answer. */

@@ -250,7 +250,7 @@ static void probe_ahead(struct engine *e, struct flow *fl, struct wire_psn psn)
 
 	if (l->role != ROLE_ACCEPTOR || !r || !psn_is(r->wire, psn) || r->absorbed)
 		return;
-	far_in_vain(r);
+	far_asks_again(l, r, true);
 	if (r->tries < ASKED_IN_VAIN)
 		return;
 	if (x && r->tries >= 2 * ASKED_IN_VAIN) {
