@@ -62,7 +62,7 @@ void daemon_served(const struct config *cfg, struct session_local *local, struct
 	local->features = PEER_FEATURE_ORDER | PEER_FEATURE_OFFER | PEER_FEATURE_ANNOUNCE |
 			  PEER_FEATURE_PARITY | PEER_FEATURE_DISPUTE | PEER_FEATURE_SEAL |
 			  PEER_FEATURE_OWN | PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR |
-			  PEER_FEATURE_SLICES;
+			  PEER_FEATURE_SLICES | PEER_FEATURE_SPREAD;
 	local->prefix = buf;
 	for (unsigned int i = 0; i < cfg->nrules; i++) {
 		const struct rule *r = &cfg->rules[i];

@@ -36,6 +36,7 @@
 #define PEER_FEATURE_AHEAD    0x800u  /* AHEAD */
 #define PEER_FEATURE_REPAIR   0x2000u /* PARITY of streams */
 #define PEER_FEATURE_SLICES   0x4000u /* slices in the numbers of lanes and logs */
+#define PEER_FEATURE_SPREAD   0x8000u /* PARITY of streams with packets in a row in many groups */
 
 enum report_type {
 	REPORT_OPEN = 1,  /* opener: from this PSN on I keep custody, receive it as a stream */

@@ -105,6 +105,37 @@ static void test_made(void **state)
 	}
 }
 
+/* Six packets in a row are lost, in the mean: a peer of an older version gets them sent again, one
+ * that knows of groups that lie apart makes most of them. */
+static void test_in_a_row(void **state)
+{
+	struct cost c[2];
+
+	(void)state;
+	for (int apart = 0; apart < 2; apart++) {
+		struct world_qp *q;
+		struct world *w = make(0, false, false, &q);
+		struct engine *e = w->engine[0];
+		struct wan_config wan = w->cfg.wan;
+
+		if (!apart)
+			engine_peer_features(e, 0, e->peer_features[0] & ~PEER_FEATURE_SPREAD);
+		wan.burst_start = 0.001;
+		wan.burst_end = 1.0 / 6;
+		wan.burst_loss = 1;
+		world_set_wan(w, 0, &wan);
+		c[apart] = run(w, q, 1u << RC_WRITE, 3 * BURST);
+		print_message("apart %d: made %d, sent again %d, parity %d\n", apart,
+			      (int)c[apart].made, (int)c[apart].again, (int)c[apart].sent);
+		assert_int_equal(c[apart].wrong, 0);
+		assert_int_equal(e->link[0].depth, PARITY_DEPTH);
+		world_destroy(w);
+	}
+	assert_true(c[1].made > 2 * c[0].made);
+	assert_true(c[1].again < c[0].again / 2);
+	assert_true(c[1].sent < 32000 / 8);
+}
+
 /* Amid a long transfer a repair hides behind what waits: parity follows only the last packets, two
  * round trips of 147 groups. */
 static void test_bulk(void **state)
@@ -332,11 +363,12 @@ static void test_no_signal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_made),	cmocka_unit_test(test_no_loss),
-		cmocka_unit_test(test_hidden),	cmocka_unit_test(test_forged),
-		cmocka_unit_test(test_altered), cmocka_unit_test(test_no_signal),
-		cmocka_unit_test(test_fits),	cmocka_unit_test(test_bulk),
-		cmocka_unit_test(test_rows),	cmocka_unit_test(test_near),
+		cmocka_unit_test(test_made),	  cmocka_unit_test(test_in_a_row),
+		cmocka_unit_test(test_no_loss),	  cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_forged),	  cmocka_unit_test(test_altered),
+		cmocka_unit_test(test_no_signal), cmocka_unit_test(test_fits),
+		cmocka_unit_test(test_bulk),	  cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

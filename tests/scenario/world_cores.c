@@ -21,7 +21,7 @@ static void tell_session(struct world *w, int side)
 	uint32_t all = PEER_FEATURE_ORDER | PEER_FEATURE_SEAL | PEER_FEATURE_OFFER |
 		       PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY | PEER_FEATURE_DISPUTE |
 		       PEER_FEATURE_OWN | PEER_FEATURE_AHEAD | PEER_FEATURE_REPAIR |
-		       PEER_FEATURE_SLICES;
+		       PEER_FEATURE_SPREAD | PEER_FEATURE_SLICES;
 
 	shards_peer_rtt(w->shards[side], 0, 2 * w->cfg.wan.delay_ns);
 	shards_peer_features(w->shards[side], 0, w->cfg.actors.order == 3 ? 0 : all);

@@ -553,7 +553,7 @@ static void test_twice_paid(void **state)
 	(void)state;
 	tell(&s, 5, RIG_MTU);
 	fl = flow_ref(s.r->e, lane_index(s.r->open.lane));
-	link_lost(s.r->e, &fl->lane, &fl->lane.held, 1);
+	link_lost(s.r->e, &fl->lane, &fl->lane.held, 1, &(struct report){0});
 	engine_limits(s.r->e, &cfg, s.r->now);
 	tokens = s.r->e->tokens;
 	fetch(&s, RIG_MTU);

@@ -230,11 +230,16 @@ void due_reports(struct engine *e);
 /* meter.c: what crosses the links */
 void meter_init(struct engine *e);
 unsigned int flow_link(const struct engine *e, const struct flow *fl);
-/** link_lost - @packets like those of @h were lost on the link of @l; link_lossy - not long ago. */
-void link_lost(struct engine *e, const struct lane *l, const struct held *h, uint32_t packets);
+/** link_lost - @packets like those of @h were lost on the link of @l, as the report @r tells;
+ * link_lossy - not long ago. */
+void link_lost(struct engine *e, const struct lane *l, const struct held *h, uint32_t packets,
+	       const struct report *r);
 bool link_lossy(const struct engine *e, const struct lane *l);
 /** link_loss - share of the bytes that the link loses by noise, or 0. */
 double link_loss(const struct engine *e, const struct lane *l);
+/** link_depth - of so many groups packets in a row are, where parity is made of them: 1, or
+ * PARITY_DEPTH where packets in a row get lost. */
+uint32_t link_depth(const struct engine *e, const struct lane *l);
 void meter_got(struct engine *e, const struct frame *f);
 void meter_tick(struct engine *e);
 void meter_rx(struct engine *e, unsigned int peer, const struct report *r);

@@ -63,13 +63,38 @@ uint32_t peer_late_us(const struct engine *e, const struct lane *l)
 
 /* So long after a loss a link is believed to lose more. */
 #define LOSSY_NS   (4 * NSEC_PER_SEC)
+/* So many losses tell whether a link loses packets in a row: one and a half at a time, or more. */
+#define RUNS	   4u
+#define RUN_COUNTS 16u
 /* A link that loses more is full, and would only lose more still. */
 #define NOISE_MOST 0.05
 
-void link_lost(struct engine *e, const struct lane *l, const struct held *h, uint32_t packets)
+/* How many packets in a row are missing, by the report @r of what is in @h. */
+static void count_runs(struct engine *e, struct wan_link *k, const struct held *h,
+		       const struct report *r)
+{
+	for (uint8_t i = 0; i < r->nholes; i++) {
+		struct wire_psn psn = {r->hole[i].from}, end = {r->hole[i].end};
+
+		k->runs++;
+		for (uint32_t n = 0; n < RUN_COUNTS && held_next(e, h, psn, end, &psn); n++) {
+			k->run_packets++;
+			psn = psn_add(psn, 1);
+		}
+	}
+	if (k->runs < RUNS)
+		return;
+	k->depth = k->run_packets >= k->runs + k->runs / 2 ? PARITY_DEPTH : 1;
+	k->runs /= 2;
+	k->run_packets /= 2;
+}
+
+void link_lost(struct engine *e, const struct lane *l, const struct held *h, uint32_t packets,
+	       const struct report *r)
 {
 	struct wan_link *k = link_at(e, (unsigned int)l->peer);
 
+	count_runs(e, k, h, r);
 	if (!k->lossy || e->now - k->lost_since > LOSSY_NS) {
 		k->lost_since = e->now;
 		k->lost_sent = k->sent;
@@ -94,6 +119,13 @@ double link_loss(const struct engine *e, const struct lane *l)
 	double loss = MAX(k->rate.noise, told);
 
 	return link_lossy(e, l) && loss <= NOISE_MOST ? loss : 0;
+}
+
+uint32_t link_depth(const struct engine *e, const struct lane *l)
+{
+	bool knows = l->sealed && e->peer_features[l->peer] & PEER_FEATURE_SPREAD;
+
+	return knows ? MAX(e->link[l->peer].depth, 1u) : 1;
 }
 
 void meter_got(struct engine *e, const struct frame *f)

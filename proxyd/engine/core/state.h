@@ -124,6 +124,7 @@ struct run_queue {
  * @rate_noted: and what is from @rate on, which is large and changes with METERs only (link_rate())
  * @lossy:  when a packet was last found to be lost, ns; 0: never. @lost: bytes since @lost_since,
  *          when @sent was @lost_sent
+ * @runs:   of packets in a row that were lost, lately, with @run_packets; @depth: link_depth()
  */
 struct wan_link {
 	struct run_queue run;
@@ -135,6 +136,7 @@ struct wan_link {
 	uint64_t heard_at, told_at, told_sent, told_got, told_heard;
 	struct link_count out;
 	uint64_t lossy, lost, lost_since, lost_sent;
+	uint32_t runs, run_packets, depth;
 	struct rate rate;
 	uint32_t rate_noted;
 };
@@ -142,6 +144,7 @@ struct wan_link {
 /* What any packet adds to a sum (core/stream_parity.c), a multiple of 32; frames of a group. */
 #define PARITY_BYTES 4160u
 #define PARITY_ROWS  3u
+#define PARITY_DEPTH 8u
 #define PARITY_SUMS  32u
 
 /** struct parity - sums of packets of a group. @members: bits of their PSNs;
@@ -153,11 +156,12 @@ struct parity {
 };
 
 /** struct parity_sum - at the receiving end, of the packets in flow @flow - 1. @of: of those of
- * @group that have gone on; @got: frames of parity of @got_group that have come, bits @rows. */
+ * @block that have gone on, in @depth groups, and @told in the next block; @got: frames of parity
+ * of the group at @got_group that have come, bits @rows. */
 struct parity_sum {
-	uint32_t flow, gen, rows;
-	struct wire_psn group, got_group;
-	struct parity of, got;
+	uint32_t flow, gen, rows, depth, told;
+	struct wire_psn block, got_group;
+	struct parity of[PARITY_DEPTH], got;
 };
 
 /** struct host_pair - two hosts, by their hash. @epoch: moved by what may tell that data has

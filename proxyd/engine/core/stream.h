@@ -56,9 +56,11 @@ void gaps_tell(struct engine *e, struct gaps *g, struct report *r);
 #define STREAM_PARITY_HDR 48u
 #define PARITY_SUM_AT	  13u
 
-static inline struct wire_psn parity_group(struct wire_psn psn)
+/** parity_block - where the @depth groups begin that @psn is in. Packets in a row are of different
+ * groups: packet i of group g is @depth i + g behind that. */
+static inline struct wire_psn parity_block(struct wire_psn psn, uint32_t depth)
 {
-	return (struct wire_psn){psn.v & ~(PARITY_GROUP - 1)};
+	return (struct wire_psn){psn.v & ~(PARITY_GROUP * depth - 1)};
 }
 
 /** parity_include - add packet @i of a group to @p: @len bytes at @what, with room for 31 more. */
@@ -68,8 +70,10 @@ bool parity_solve(struct parity *p, uint32_t rows, const uint32_t *missing, uint
 		  uint8_t (*out)[PARITY_BYTES]);
 /** parity_proof - what proves @f, a request of the lane @l, or an answer to one. */
 uint64_t parity_proof(const struct lane *l, const struct frame *f);
-/** parity_add - add that packet of @l, the @len bytes at @data, to @p. False if it is none. */
-bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uint32_t len);
+/** parity_add - add that packet of @l, the @len bytes at @data, to @p, one of @depth groups. False
+ * if it is none. */
+bool parity_add(const struct lane *l, struct parity *p, uint32_t depth, const uint8_t *data,
+		uint32_t len);
 /** stream_parity_on - parity is made of the lane now, if its rule wants it. */
 bool stream_parity_on(const struct engine *e, const struct lane *l);
 /** stream_parity_tx - at the end of a turn, send the parity of one group, if it is due. Returns

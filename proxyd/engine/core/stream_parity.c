@@ -12,6 +12,10 @@
  *			went on to the responder and was acknowledged is not held any more: it was
  *			added on its way (struct parity_sum). link/parity_rx.c
  *
+ * A group is 32 packets in a row. Where packets in a row get lost (link_depth()), it is each eighth
+ * of a block of 256, so that a burst takes few from each of eight groups. The receiver adds in that
+ * way, too, from the block on that follows the first frame which says so.
+ *
  * Frame j of a group is the sum of its packets in GF(2^8), packet i times 2^(i j): the first is
  * their exclusive or. Of a packet all is added that its ICRC covers and that differs in a flow.
  *
@@ -30,7 +34,8 @@
 
 #include "engine/core/core.h"
 
-/* A frame is paid for by so many packets; so many may be saved up; a group has none or this. */
+/* A frame is paid for by so many packets; so many may be saved up (of several groups: as many as
+ * the counter holds); a group by itself has none or this. */
 #define COST	    8u
 #define SAVED_MAX   64u
 #define ROWS_LEAST  2u
@@ -98,7 +103,8 @@ uint64_t parity_proof(const struct lane *l, const struct frame *f)
 	return keyed_hash(l->seal.key, what, 2);
 }
 
-bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uint32_t len)
+bool parity_add(const struct lane *l, struct parity *p, uint32_t depth, const uint8_t *data,
+		uint32_t len)
 {
 	uint8_t what[PARITY_BYTES];
 	struct frame f;
@@ -115,14 +121,14 @@ bool parity_add(const struct lane *l, struct parity *p, const uint8_t *data, uin
 	memcpy(what + 6, data + f.bth, 4);
 	what[10] = data[f.bth + 8];
 	memcpy(what + PARITY_FIELDS, data + f.ext, f.icrc - f.ext);
-	parity_include(p, f.psn % PARITY_GROUP, what, n);
+	parity_include(p, f.psn / depth % PARITY_GROUP, what, n);
 	p->proof ^= parity_proof(l, &f);
 	return true;
 }
 
-/* Frame @row of @p, whose last member is @last, for the flow @to. */
+/* Frame @row of @p, one of @depth groups, whose last member is @last, for the flow @to. */
 static void send(struct engine *e, const struct flow *fl, const struct flow *to,
-		 const struct parity *p, uint32_t row, struct wire_psn last)
+		 const struct parity *p, uint32_t depth, uint32_t row, struct wire_psn last)
 {
 	uint8_t hdr[STREAM_PARITY_HDR] = {0}, out[FRAME_MAX];
 	uint32_t first = MIN(p->len, STREAM_PARITY_HDR - PARITY_SUM_AT), len;
@@ -137,7 +143,7 @@ static void send(struct engine *e, const struct flow *fl, const struct flow *to,
 	if (!to->tmpl.len)
 		return;
 	put_be32(hdr, p->members);
-	hdr[4] = (uint8_t)row;
+	hdr[4] = (uint8_t)((depth - 1) << 4 | row);
 	put_be64(hdr + 5, p->proof);
 	memcpy(hdr + PARITY_SUM_AT, p->sum[row], first);
 	len = build_packet(out, &s);
@@ -147,22 +153,24 @@ static void send(struct engine *e, const struct flow *fl, const struct flow *to,
 	COUNT(e, PARITY_SENT);
 }
 
-/* @rows frames of what is held of the group at @from, before @end. Another request of the
- * appliance's own looks like a host's at the other end, so those are no members. */
+/* @rows frames of what is held of the group at @from, one of @depth, before @end. Another request
+ * of the appliance's own looks like a host's at the other end, so those are no members. */
 static void send_group(struct engine *e, const struct flow *fl, const struct flow *to,
-		       struct held *h, struct wire_psn from, struct wire_psn end, uint32_t rows)
+		       struct held *h, struct wire_psn from, struct wire_psn end, uint32_t depth,
+		       uint32_t rows)
 {
 	struct parity p = {0};
-	struct wire_psn psn = from, last = from;
-	struct pkt *d;
+	struct wire_psn last = from;
 
-	while (psn_before(psn, end) && (d = held_next(e, h, psn, end, &psn))) {
-		if (!(d->flags & PKT_OWN) && parity_add(&fl->lane, &p, lane_packet(e, d), d->len))
+	for (struct wire_psn psn = from; psn_before(psn, end); psn = psn_add(psn, depth)) {
+		struct pkt *d = held_pkt(e, h, psn);
+
+		if (d && !(d->flags & PKT_OWN) &&
+		    parity_add(&fl->lane, &p, depth, lane_packet(e, d), d->len))
 			last = psn;
-		psn = psn_add(psn, 1);
 	}
 	for (uint32_t row = 0; p.members && row < rows; row++)
-		send(e, fl, to, &p, row, last);
+		send(e, fl, to, &p, depth, row, last);
 }
 
 bool stream_parity_on(const struct engine *e, const struct lane *l)
@@ -182,27 +190,29 @@ static bool held_back(const struct engine *e, const struct lane *l)
 bool stream_parity_tx(struct engine *e, struct flow *fl, struct flow *to, struct held *h,
 		      struct wire_psn told, struct wire_psn nxt, uint32_t wait)
 {
+	uint32_t depth = link_depth(e, &fl->lane), rows;
 	struct wire_psn from = h->followed, at, next;
-	uint32_t rows;
 
 	if (!psn_before(told, nxt))
 		return false; /* told of more than was sent: some passed before the lane was held */
 	if (!psn_in(from, told, psn_add(nxt, 1)))
 		from = told;
-	at = parity_group(from);
-	next = psn_add(at, PARITY_GROUP);
+	at = parity_block(from, depth);
+	next = psn_add(at, PARITY_GROUP * depth);
 	if (!wait && psn_after(next, nxt))
 		next = nxt;
 	if (!psn_before(from, nxt) || psn_after(next, nxt) ||
 	    (wait && wait >= psn_past(nxt, told)) || !to || fl->rule < 0 ||
 	    !e->rules[fl->rule].parity || !stream_parity_on(e, &fl->lane))
 		return false;
-	h->saved = MIN(h->saved + psn_past(next, from), SAVED_MAX);
+	h->saved = MIN(h->saved + psn_past(next, from), depth > 1 ? UINT8_MAX : SAVED_MAX);
 	h->followed = next;
-	rows = MIN(held_back(e, &fl->lane) ? ROWS_LEAST : PARITY_ROWS, h->saved / COST);
-	if (rows >= ROWS_LEAST) {
-		h->saved -= rows * COST;
-		send_group(e, fl, to, h, at, next, rows);
+	rows = MIN(held_back(e, &fl->lane) ? ROWS_LEAST : PARITY_ROWS, h->saved / COST / depth);
+	if (rows >= (depth > 1 ? 1 : ROWS_LEAST)) {
+		h->saved -= rows * COST * depth;
+		for (uint32_t i = 0; i < depth; i++)
+			send_group(e, fl, to, h, psn_add(at, i), next, depth, rows);
 	}
-	return psn_before(next, nxt) && (!wait || !psn_after(psn_add(next, PARITY_GROUP), nxt));
+	return psn_before(next, nxt) &&
+	       (!wait || !psn_after(psn_add(next, PARITY_GROUP * depth), nxt));
 }

@@ -167,10 +167,12 @@ static uint32_t sent_at(struct engine *e, const struct lane *l, const struct pkt
 			struct wire_psn psn)
 {
 	const struct pkt *last;
+	uint32_t end;
 
 	if ((d->flags & PKT_RETX) || !stream_parity_on(e, l))
 		return d->xmit;
-	last = lane_pkt(e, l, psn_add(parity_group(psn), PARITY_GROUP - 1));
+	end = PARITY_GROUP * link_depth(e, l) - 1;
+	last = lane_pkt(e, l, (struct wire_psn){psn.v | end});
 	return last && (last->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT ? last->xmit : d->xmit;
 }
 

@@ -13,8 +13,10 @@
  * order of PSNs. */
 struct group {
 	struct parity_sum *s;
+	const struct parity *of; /* NULL: nothing of it has gone on that was added */
 	struct held *h;
 	struct wire_psn at;
+	uint32_t depth;
 	uint32_t missing[PARITY_ROWS], nmissing;
 };
 
@@ -36,11 +38,12 @@ void stream_parity_delivered(struct engine *e, const struct flow *fl, const stru
 
 	if (!own)
 		return;
-	if (!psn_is(s->group, parity_group(psn))) {
-		s->group = parity_group(psn);
-		memset(&s->of, 0, sizeof(s->of));
+	if (!psn_is(s->block, parity_block(psn, s->depth))) {
+		s->depth = s->told;
+		s->block = parity_block(psn, s->depth);
+		memset(s->of, 0, s->depth * sizeof(s->of[0]));
 	}
-	(void)parity_add(&fl->lane, &s->of, lane_packet(e, d), d->len);
+	(void)parity_add(&fl->lane, &s->of[psn.v % s->depth], s->depth, lane_packet(e, d), d->len);
 }
 
 /* Make the packet of @from at @psn from what was added of it. False when it cannot be one. */
@@ -70,20 +73,24 @@ static bool awaited(struct engine *e, const struct lane *l, struct wire_psn psn)
 				      : !psn_before(psn, l->epsn.psn);
 }
 
+static struct wire_psn member(const struct group *g, uint32_t i)
+{
+	return psn_add(g->at, i * g->depth);
+}
+
 /* Find what is missing of the group. False unless that can be made. */
 static bool find_missing(struct engine *e, const struct lane *l, struct group *g)
 {
 	uint32_t left = g->s->got.members;
 
-	if (psn_is(g->s->group, g->at)) {
-		if (g->s->of.members & ~left)
-			return false; /* they are of other packets, too */
-		left &= ~g->s->of.members;
-	}
+	if (g->of && g->of->members & ~left)
+		return false; /* they are of other packets, too */
+	if (g->of)
+		left &= ~g->of->members;
 	for (uint32_t i = 0; i < PARITY_GROUP; i++) {
-		if (!(left & 1u << i) || held_pkt(e, g->h, psn_add(g->at, i)))
+		if (!(left & 1u << i) || held_pkt(e, g->h, member(g, i)))
 			continue;
-		if (g->nmissing == PARITY_ROWS || !awaited(e, l, psn_add(g->at, i)))
+		if (g->nmissing == PARITY_ROWS || !awaited(e, l, member(g, i)))
 			return false;
 		g->missing[g->nmissing++] = i;
 	}
@@ -97,11 +104,11 @@ static void add_known(struct engine *e, const struct lane *l, const struct group
 	const struct pkt *d;
 	uint32_t left;
 
-	*p = psn_is(g->s->group, g->at) ? g->s->of : (struct parity){0};
+	*p = g->of ? *g->of : (struct parity){0};
 	left = g->s->got.members & ~p->members;
 	for (uint32_t i = 0; i < PARITY_GROUP; i++)
-		if (left & 1u << i && (d = held_pkt(e, g->h, psn_add(g->at, i))))
-			(void)parity_add(l, p, lane_packet(e, d), d->len);
+		if (left & 1u << i && (d = held_pkt(e, g->h, member(g, i))))
+			(void)parity_add(l, p, g->depth, lane_packet(e, d), d->len);
 	for (uint32_t row = 0; row < PARITY_ROWS; row++)
 		xor_bytes(p->sum[row], g->s->got.sum[row], PARITY_BYTES);
 	p->proof ^= g->s->got.proof;
@@ -121,7 +128,7 @@ static void repair(struct engine *e, struct flow *fl, struct flow *from, struct 
 	if (!parity_solve(&p, g->s->rows, g->missing, g->nmissing, made))
 		return;
 	for (uint32_t i = 0; i < g->nmissing && right; i++) {
-		right = rebuild(from, made[i], psn_add(g->at, g->missing[i]), out[i], &f[i]);
+		right = rebuild(from, made[i], member(g, g->missing[i]), out[i], &f[i]);
 		if (right)
 			p.proof ^= parity_proof(&fl->lane, &f[i]);
 	}
@@ -157,7 +164,8 @@ static bool opened(struct engine *e, const struct flow *fl, bool answers, const 
 static bool take(struct parity_sum *s, const struct frame *f, struct wire_psn at)
 {
 	const uint8_t *hdr = f->data + f->ext;
-	uint32_t first = STREAM_PARITY_HDR - PARITY_SUM_AT, members = get_be32(hdr), row = hdr[4];
+	uint32_t first = STREAM_PARITY_HDR - PARITY_SUM_AT, members = get_be32(hdr);
+	uint32_t row = hdr[4] & 0xf;
 	uint64_t proof = get_be64(hdr + 5);
 
 	if (row >= PARITY_ROWS || f->payload_len > PARITY_BYTES - first)
@@ -182,23 +190,36 @@ void stream_parity_rx(struct engine *e, struct flow *fl, struct flow *from, cons
 	struct lane *l = &fl->lane;
 	bool answers = fl != from, own;
 	struct lane_reads *x = reads_of(e, l);
-	struct wire_psn at = parity_group(wire_psn_of(f));
+	struct group g = {.depth = (f->data[f->ext + 4] >> 4) + 1u};
 	struct parity_sum *s;
+	struct wire_psn at;
 
 	if (l->role != (answers ? ROLE_OPENER : ROLE_ACCEPTOR) || l->state != LANE_HELD ||
-	    !l->sealed || (answers && !x) || !opened(e, fl, answers, f, data)) {
+	    !l->sealed || (g.depth != 1 && g.depth != PARITY_DEPTH) || (answers && !x) ||
+	    !opened(e, fl, answers, f, data)) {
 		COUNT(e, PARITY_WRONG);
 		return;
 	}
 	s = slot(e, from, l, &own);
+	at = parity_block(wire_psn_of(f), g.depth);
+	g.at = psn_add(at, f->psn % g.depth);
 	if (!own) {
-		*s = (struct parity_sum){.flow = flow_index(e, from) + 1, .gen = l->gen};
-		s->group = psn_add(at, PARITY_GROUP); /* what went on of this one was not added */
-		s->got_group = s->group;
+		memset(s, 0, offsetof(struct parity_sum, of));
+		s->flow = flow_index(e, from) + 1;
+		s->gen = l->gen;
+		s->depth = g.depth;
+		/* what went on of this one was not added */
+		s->block = s->got_group = psn_add(at, PARITY_GROUP * g.depth);
+		memset(s->of, 0, sizeof(s->of));
 	}
-	if (take(s, f, at))
-		repair(e, fl, from,
-		       &(struct group){.s = s, .h = answers ? &x->held : &l->held, .at = at});
-	else
+	s->told = g.depth;
+	if (!take(s, f, g.at)) {
 		COUNT(e, PARITY_WRONG);
+		return;
+	}
+	g.s = s;
+	g.h = answers ? &x->held : &l->held;
+	if (s->depth == g.depth && psn_is(s->block, at))
+		g.of = &s->of[f->psn % g.depth];
+	repair(e, fl, from, &g);
 }

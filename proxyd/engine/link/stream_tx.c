@@ -255,7 +255,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	lost = l->held.lost;
 	loss_judge(e, l, r, cum);
 	if (l->held.lost > lost)
-		link_lost(e, l, &l->held, l->held.lost - lost);
+		link_lost(e, l, &l->held, l->held.lost - lost, r);
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
 		l->reached = cum;

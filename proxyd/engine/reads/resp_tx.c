@@ -277,7 +277,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 		mark_lost(e, x, from, end, age, latest);
 	}
 	if (x->held.lost > lost)
-		link_lost(e, l, &x->held, x->held.lost - lost);
+		link_lost(e, l, &x->held, x->held.lost - lost, r);
 	if (x->held.lost || psn_before(x->nxt, x->end))
 		pace_run(e, flow_partner(e, fl));
 	pace_run(e, fl); /* READs that waited for this one */
