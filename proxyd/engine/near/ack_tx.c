@@ -97,6 +97,7 @@ void frontier_trim(struct engine *e, struct lane *l)
 	}
 }
 
+/* Cut @m down to what safety demands, READs aside; limit_by_room() adds what a full pool does. */
 static void limits(struct engine *e, struct lane *l, struct host_mark *m)
 {
 	if (!l->start_acked)
@@ -106,16 +107,6 @@ static void limits(struct engine *e, struct lane *l, struct host_mark *m)
 		limit_wire(e, l, m, &l->una);
 	if (l->policy == POLICY_HONEST)
 		honest_limit(e, l, m);
-}
-
-/* Cut @m down to what safety demands; limit_by_room() adds what a filling pool demands. */
-static void frontier_limits(struct engine *e, struct lane *l, struct host_mark *m)
-{
-	const struct read_rec *r = reads_waiting(e, l);
-
-	if (r)
-		limit(m, &r->at);
-	limits(e, l, m);
 }
 
 /* Of a message that did not fit when it began: whether all of it is here, or the rest fits now. */
@@ -135,7 +126,7 @@ static bool fits_now(const struct engine *e, const struct lane *l)
 /* While room is short, and inside messages that did not fit, the WAN sets the pace. */
 static void limit_by_room(struct engine *e, struct lane *l, struct host_mark *m)
 {
-	struct host_mark una, sent;
+	struct host_mark una, most = l->near.frontier;
 
 	if (psn_known(l->keeper.guard.psn) && fits_now(e, l))
 		l->keeper.guard.psn = WIRE_NONE;
@@ -144,21 +135,17 @@ static void limit_by_room(struct engine *e, struct lane *l, struct host_mark *m)
 			   psn_after(l->una.psn, l->keeper.guard.psn) ? &l->una : &l->keeper.guard);
 	if (!psn_after(m->psn, l->near.frontier.psn))
 		return;
-	if (span_pressed(e, l) || pool_full(e, l)) {
-		COUNT(e, HELD_BACK);
-		una = psn_to_host(e, l, &l->una);
-		limit(m, psn_after(una.psn, l->near.frontier.psn) ? &una : &l->near.frontier);
-		return;
+	if (!span_pressed(e, l) && !pool_full(e, l)) {
+		if (!pool_pressed(e, l) && window_fits(e, l))
+			return;
+		most = psn_to_host(e, l, &l->nxt);
+		if (!psn_after(m->psn, most.psn))
+			return;
 	}
-	if (!pool_pressed(e, l) && window_fits(e, l))
-		return;
-	sent = psn_to_host(e, l, &l->nxt);
-	if (!psn_after(m->psn, sent.psn))
-		return;
 	COUNT(e, HELD_BACK);
 	una = psn_to_host(e, l, &l->una);
 	/* a true ACK may be ahead of what this lane sent itself only after a restart */
-	limit(m, psn_after(una.psn, sent.psn) ? &una : &sent);
+	limit(m, psn_after(una.psn, most.psn) ? &una : &most);
 }
 
 /* Whether nothing but @r itself, at the frontier, keeps the frontier from going on. */
@@ -177,10 +164,13 @@ static void advance(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct host_mark m = host_epsn(e, l), una;
+	const struct read_rec *r = reads_waiting(e, l);
 
 	if (l->state == LANE_FAULT || !l->start_acked)
 		return;
-	frontier_limits(e, l, &m);
+	if (r)
+		limit(&m, &r->at);
+	limits(e, l, &m);
 	limit_by_room(e, l, &m);
 	if (l->ordered) {
 		order_want(e, fl, &m);
