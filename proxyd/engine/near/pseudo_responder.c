@@ -227,8 +227,9 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	const struct wire_mark next = l->epsn;
 
 	if (x) {
-		if (q->f->opcode != OP_READ_REQUEST)
-			prefetch_signal(e, fl);
+		if (q->f->opcode !=
+		    OP_READ_REQUEST) /* it may tell the other side of changed data */
+			fetch_drop_guesses(e, fl, &x->info.flushed_signal);
 		psn_map_note(e, &x->map, &next);
 		if (!q->waits && may_differ(l, x))
 			reads_note_print(x, q->f);

@@ -194,15 +194,6 @@ void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bo
 	prefetch_run(e, fl);
 }
 
-/** prefetch_break - drop all guesses: the host asks for something else than the FetchAdds that were
- * asked ahead, or what it waits for finds no room beside them. A break of the pattern. */
-void prefetch_break(struct engine *e, struct flow *fl)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
-}
-
 /** prefetch_idle - the host has asked nothing for long: answers to READs that are too old to be
  * given to it leave their room to others. A FetchAdd has no age. */
 void prefetch_idle(struct engine *e, struct flow *fl)
@@ -219,14 +210,6 @@ void prefetch_idle(struct engine *e, struct flow *fl)
 			return;
 	}
 	fetch_drop_guesses(e, fl, &x->info.flushed_age);
-}
-
-/** prefetch_signal - the host sent something that may tell the other side of changed data. */
-void prefetch_signal(struct engine *e, struct flow *fl)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	fetch_drop_guesses(e, fl, &x->info.flushed_signal);
 }
 
 /* ---- guessing ---- */

@@ -11,11 +11,9 @@ bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f,
 void prefetch_saw(struct engine *e, const struct lane *l, struct lane_reads *x);
 void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed);
 void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x);
-void prefetch_break(struct engine *e, struct flow *fl);
 bool prefetch_has_all(const struct engine *e, const struct flow *fl, const struct lane_reads *x);
 bool prefetch_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r,
 			uint64_t add);
-void prefetch_signal(struct engine *e, struct flow *fl);
 void prefetch_idle(struct engine *e, struct flow *fl);
 void prefetch_run(struct engine *e, struct flow *fl);
 

@@ -65,7 +65,7 @@ bool prefetch_atomic_claim(struct engine *e, struct flow *fl, const struct frame
 	if (!alike(x, f) || x->fetch_add.epoch + 1 != *pair_epoch(e, &fl->key) || !r ||
 	    r->atomic != ATOMIC_PREFETCH ||
 	    (r->prefetch_max_age_ns && e->now - g->issued > r->prefetch_max_age_ns)) {
-		prefetch_break(e, fl);
+		fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
 		x->fetch_add.run = 0; /* let it show again what it does */
 		return false;
 	}

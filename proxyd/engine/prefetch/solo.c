@@ -69,7 +69,7 @@
 static struct solo_read *find_host(struct engine *e, struct lane_reads *x, struct host_psn psn)
 {
 	mq_each (struct solo_read, r, e->reads, &x->fetches)
-		if (r->state != READ_GONE && psn_in(psn, r->host, solo_end(r)))
+		if (r->state != READ_GONE && psn_in(psn, r->host, psn_add(r->host, r->span)))
 			return r;
 	return NULL;
 }
@@ -300,16 +300,13 @@ static void settled(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
+	bool wanted = solo_rule(e, fl) && !flow_let_go(e, fl);
 
-	if (l->role != ROLE_SOLO || l->state == LANE_FAULT)
-		return;
-	if (solo_rule(e, fl) && !flow_let_go(e, fl) && !x->stop)
+	if (l->role != ROLE_SOLO || l->state == LANE_FAULT || (wanted && !x->stop))
 		return;
 	solo_release(e, fl);
 	if (!psn_map_moved(&x->map, l))
-		lane_close(e, fl,
-			   solo_rule(e, fl) && !flow_let_go(e, fl) ? l->reason : REASON_OPERATOR,
-			   false);
+		lane_close(e, fl, wanted ? l->reason : REASON_OPERATOR, false);
 }
 
 /** solo_request - a request of the host. */

@@ -54,11 +54,6 @@ static inline bool solo_unmet(const struct solo_read *r)
 	return r->state == READ_EARLY || r->state == READ_VOID;
 }
 
-static inline struct host_psn solo_end(const struct solo_read *r)
-{
-	return psn_add(r->host, r->span);
-}
-
 static inline uint64_t solo_round_trip(const struct lane *l)
 {
 	return l->rtt.srtt_us * US;
