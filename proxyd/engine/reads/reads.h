@@ -146,7 +146,6 @@ struct lane_solo {
  * @unique:    those that have not come and cannot be asked for anew: ATOMICs
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest response belonged
  * @kept:      struct read_rec that were answered: a host that lost a response can have it again
- * @asked:     what was accepted from the host, in its own numbers (lane.epsn counts wire numbers)
  * @most:      READs that the host has been seen to wait for at one time
  * @since:     READs and ATOMICs of the host since the lane was agreed upon
  * @stuck:     since when the host repeats what it was told to be done, 0: it does not

@@ -40,13 +40,6 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	return x;
 }
 
-/* All that is held lies within one window, wherever that is. */
-static void drop_all(struct engine *e, struct lane_reads *x)
-{
-	for (uint32_t from = 0; from <= PSN_MASK; from += WINDOW_SPAN)
-		held_drop(e, &x->held, from, psn_add(from, WINDOW_SPAN));
-}
-
 void reads_end(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -54,18 +47,19 @@ void reads_end(struct engine *e, struct flow *fl)
 
 	if (!x)
 		return;
-	for (uint32_t id = x->fetches.head; lane_keeps(l) && id != MQ_NONE;
-	     id = mq_next(e->reads, id)) {
-		e->counters[EC_ATOMICS_UNASKED] += fetch_at(e, id)->state == FETCH_GUESS &&
-						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
-		e->reserved -= fetch_at(e, id)->room;
-	}
 	if (lane_keeps(l)) {
 		struct wire_mark epsn = mark_same_wire(x->map.asked);
 
+		mq_each (const struct fetch, g, e->reads, &x->fetches) {
+			e->counters[EC_ATOMICS_UNASKED] +=
+				g->state == FETCH_GUESS && g->opcode != OP_READ_REQUEST;
+			e->reserved -= g->room;
+		}
 		mark_epsn(l, &epsn); /* from here on only the host's numbers count */
 	}
-	drop_all(e, x);
+	/* all that is held lies within one window, wherever that is */
+	for (uint32_t from = 0; from <= PSN_MASK; from += WINDOW_SPAN)
+		held_drop(e, &x->held, from, psn_add(from, WINDOW_SPAN));
 	mq_flush(e->reads, &x->fetches);
 	mq_flush(e->reads, &x->kept);
 	holes_drop(e->pool, &x->gaps.holes);
@@ -236,21 +230,11 @@ void reads_trim_to(struct engine *e, struct lane *l, struct wire_psn psn)
 bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const struct frame *f,
 	       uint32_t mtu)
 {
-	uint8_t want;
-
 	if (opcode_info(opcode)->flags & OPF_ATOMIC)
 		return f->opcode == OP_ATOMIC_ACK;
-	if (span == 1)
-		want = OP_READ_RESPONSE_ONLY;
-	else if (i == 0)
-		want = OP_READ_RESPONSE_FIRST;
-	else if (i + 1 == span)
-		want = OP_READ_RESPONSE_LAST;
-	else
-		want = OP_READ_RESPONSE_MIDDLE;
 	if (opcode != OP_READ_REQUEST)
 		return f->opcode == OP_READ_RESPONSE_ONLY;
-	if (f->opcode != want) {
+	if (f->opcode != resp_opcode(i, span)) {
 		/* a READ asked again from its middle is answered with a FIRST or ONLY of its own */
 		bool again = i && (f->opcode == OP_READ_RESPONSE_FIRST ||
 				   f->opcode == OP_READ_RESPONSE_ONLY);

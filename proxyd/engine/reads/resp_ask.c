@@ -119,14 +119,11 @@ static uint32_t first_missing(struct engine *e, const struct lane_reads *x, cons
 }
 
 /* Its response is lost for good. Returns false when that is for later. */
-static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t id)
+static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, struct fetch *g)
 {
-	struct fetch *g = fetch_at(e, id);
-	struct read_rec *r;
 	struct wire_psn wire;
 
-	for (uint32_t i = fl->lane.reads.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		r = read_at(e, i);
+	mq_each (struct read_rec, r, e->reads, &fl->lane.reads) {
 		if (r->done || !psn_is(r->wire, g->psn) || r->opcode != OP_READ_REQUEST)
 			continue;
 		if (!own_request_anew(e, fl, &g->what, &wire))
@@ -205,7 +202,7 @@ void resp_overdue(struct engine *e, struct flow *fl)
 		n++;
 		if (past_us(e, l, x, g))
 			seal_bypass(e, fl, MISS_PAST, true);
-		if (x->guessed_ever && g->tries >= ASKED_IN_VAIN && renumber(e, fl, x, id))
+		if (x->guessed_ever && g->tries >= ASKED_IN_VAIN && renumber(e, fl, x, g))
 			continue;
 		/* also where it cannot be asked for anew: it may be that both were lost */
 		g->tries += g->tries < UINT8_MAX;

@@ -332,14 +332,13 @@ void resp_report_due(struct engine *e, struct flow *fl, bool urgent)
 static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 {
 	struct lane *l = &fl->lane;
-	const struct holes *hs = holes_at(e->pool, x->gaps.holes);
 	struct report r = {
 		.type = REPORT_RESP,
 		.lane = lane_number(e, fl),
 		.gen = l->gen,
 		.key = fl->key,
 		.seq = ++x->seq,
-		.cum = hs && hs->n ? hs->h[0].from : x->end.v,
+		.cum = missing_from(e, x).v,
 		.hi = x->end.v,
 		.latest = x->latest.v,
 		.depth = x->depth,
