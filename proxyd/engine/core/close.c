@@ -175,14 +175,12 @@ void flow_leave(struct engine *e, struct flow *fl)
 /* Send nothing for @ns: as after an RNR NAK. */
 void lane_hold_back(struct engine *e, struct flow *fl, uint64_t ns)
 {
-	uint32_t i = flow_index(e, fl);
-
 	if (fl->lane.state == LANE_FAULT || fl->lane.refusal ||
 	    (fl->lane.role != ROLE_ACCEPTOR && fl->lane.role != ROLE_SINGLE))
 		return;
 	fl->lane.rnr_wait = fl->lane.owner.held_back = true;
-	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
-	wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), e->now + ns);
+	timer_cancel(e, fl, TIMER_LOSS);
+	timer_arm(e, fl, TIMER_AUX, e->now + ns);
 }
 
 /* The host has asked for all that was guessed: both numberings are the same, and it may drain. */
@@ -232,7 +230,6 @@ void lane_refused(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_
 		  enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
-	uint32_t i = flow_index(e, fl);
 
 	if (l->refusal || l->state == LANE_FAULT)
 		return;
@@ -248,7 +245,7 @@ void lane_refused(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_
 		ack_list(e, fl);
 		return;
 	}
-	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
-	wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), e->now + REFUSED_AGAIN_NS);
+	timer_cancel(e, fl, TIMER_LOSS);
+	timer_arm(e, fl, TIMER_AUX, e->now + REFUSED_AGAIN_NS);
 	progress_due(e, fl, true);
 }

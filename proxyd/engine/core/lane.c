@@ -270,7 +270,6 @@ struct wire_psn lane_sent_before(const struct lane *l)
 void lane_reset(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t i = flow_index(e, fl);
 	struct wire_psn sent;
 	struct lane keep = *l;
 
@@ -281,11 +280,8 @@ void lane_reset(struct engine *e, struct flow *fl)
 		accepted_del(e, fl);
 	e->in_fault -= l->state == LANE_FAULT;
 	lane_unfence(e, fl);
-	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
-	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
-	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_PACE)); /* or TIMER_RESP */
-	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_REPORT));
-	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_EASE));
+	for (uint32_t which = 0; which < TIMERS; which++)
+		timer_cancel(e, fl, which);
 	lane_init(fl);
 	l->overlap = sent;
 	l->reason = keep.reason;

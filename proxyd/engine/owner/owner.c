@@ -148,7 +148,7 @@ static void sure(struct engine *e, struct flow *fl, bool was_unsure)
 	if (!l->owner.held_back)
 		return;
 	l->rnr_wait = l->owner.held_back = false;
-	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX));
+	timer_cancel(e, fl, TIMER_AUX);
 	pace_run(e, fl);
 }
 
