@@ -29,7 +29,7 @@
 
 uint32_t half_most(const struct engine_config *cfg)
 {
-	return cfg->max_conns * 2 < HALF_MOST ? cfg->max_conns * 2 : HALF_MOST;
+	return MIN(cfg->max_conns * 2, HALF_MOST);
 }
 
 static uint16_t *host_of(struct engine *e, const struct ip_addr *a)
@@ -40,19 +40,9 @@ static uint16_t *host_of(struct engine *e, const struct ip_addr *a)
 	return n;
 }
 
-static uint32_t per_host(const struct engine *e)
-{
-	return e->half_max / 4 > HOST_LEAST ? e->half_max / 4 : HOST_LEAST;
-}
-
-static struct half_list *list_of(struct engine *e, const struct flow *fl)
-{
-	return &e->half[fl->again];
-}
-
 static void list_add(struct engine *e, struct flow *fl)
 {
-	struct half_list *h = list_of(e, fl);
+	struct half_list *h = &e->half[fl->again];
 	uint32_t i = flow_index(e, fl);
 
 	fl->next_half = FLOW_NONE;
@@ -67,7 +57,7 @@ static void list_add(struct engine *e, struct flow *fl)
 
 static void list_del(struct engine *e, struct flow *fl)
 {
-	struct half_list *h = list_of(e, fl);
+	struct half_list *h = &e->half[fl->again];
 
 	if (fl->next_half == FLOW_NONE)
 		h->tail = fl->prev_half;
@@ -132,7 +122,7 @@ struct flow *half_meet(struct engine *e, const struct flow_key *key, enum engine
 	bool full = e->half[0].n + e->half[1].n >= e->half_max;
 	struct flow *old = full ? oldest(e) : NULL;
 
-	if (*host_of(e, &key->src) >= per_host(e) || (full && !old)) {
+	if (*host_of(e, &key->src) >= MAX(e->half_max / 4, HOST_LEAST) || (full && !old)) {
 		warn(e, flow_at(e, e->half[e->half[0].head == FLOW_NONE].head));
 		return NULL;
 	}

@@ -146,36 +146,37 @@ void holes_open(struct pool *p, uint32_t page, struct wire_psn from, struct wire
 	hs->h[hs->n++] = (struct psn_range){from.v, end.v};
 }
 
-static void fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end)
+void holes_fill(struct pool *p, uint32_t *page, struct wire_psn from, struct wire_psn end)
 {
 	struct holes *first = holes_at(p, *page), *hs;
 	bool emptied = false;
 
-	for (hs = first ? page_of(first, from) : NULL; hs; hs = following(hs)) {
-		uint32_t i = find(hs, from), gone = i;
+	for (hs = first ? page_of(first, from.v) : NULL; hs; hs = following(hs)) {
+		uint32_t i = find(hs, from.v), gone = i;
 
 		change(p, hs);
-		if (i < hs->n && psn_before(hs->h[i].from, from) && psn_after(hs->h[i].end, end)) {
+		if (i < hs->n && psn_before(hs->h[i].from, from.v) &&
+		    psn_after(hs->h[i].end, end.v)) {
 			struct psn_range *h = &hs->h[i];
 
 			memmove(h + 1, h, (hs->n - i) * sizeof(*h));
 			hs->n++;
-			h[0].end = from;
-			h[1].from = end;
+			h[0].end = from.v;
+			h[1].from = end.v;
 			return;
 		}
-		if (i < hs->n && psn_before(hs->h[i].from, from)) {
-			hs->h[i].end = from;
+		if (i < hs->n && psn_before(hs->h[i].from, from.v)) {
+			hs->h[i].end = from.v;
 			gone = ++i;
 		}
-		while (gone < hs->n && !psn_after(hs->h[gone].end, end))
+		while (gone < hs->n && !psn_after(hs->h[gone].end, end.v))
 			gone++;
 		memmove(&hs->h[i], &hs->h[gone], (hs->n - gone) * sizeof(hs->h[0]));
 		hs->n -= gone - i;
 		emptied |= !hs->n;
 		if (i < hs->n) {
-			if (psn_before(hs->h[i].from, end))
-				hs->h[i].from = end;
+			if (psn_before(hs->h[i].from, end.v))
+				hs->h[i].from = end.v;
 			break;
 		}
 	}
@@ -184,11 +185,6 @@ static void fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end)
 	prune(p, page);
 	if (!holes_at(p, *page)->n)
 		holes_drop(p, page);
-}
-
-void holes_fill(struct pool *p, uint32_t *page, struct wire_psn from, struct wire_psn end)
-{
-	fill(p, page, from.v, end.v);
 }
 
 uint32_t holes_left(const struct holes *hs)
