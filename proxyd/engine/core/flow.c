@@ -146,7 +146,6 @@ bool flow_idle(const struct engine *e, const struct flow *fl)
 		(fl->partner == FLOW_NONE || e->now - e->flows[fl->partner].seen >= ns));
 }
 
-/* Whether @a and @b can be two directions of one connection. */
 bool flow_reversed(const struct flow *a, const struct flow *b)
 {
 	return ip_addr_eq(&a->key.src, &b->key.dst) && ip_addr_eq(&a->key.dst, &b->key.src) &&

@@ -187,7 +187,6 @@ void far_pay(struct engine *e, struct lane *l)
 	l->single.paid_ns += gap;
 }
 
-/* Go back: what is sent next is the packet at @psn. */
 void far_resume_at(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;

@@ -99,7 +99,6 @@ void order_attach(struct order *o)
 	o->records = (void *)((uint8_t *)o + o->at.records);
 }
 
-/* The log of the two hosts of @k, in this direction. */
 struct order_log *order_log_of(const struct engine *e, const struct flow_key *k)
 {
 	uint64_t h = 0;
@@ -296,7 +295,6 @@ void order_open(const struct engine *e, const struct flow *fl, struct report *r)
 
 /* ---- custody is lost ---- */
 
-/* What a record waits for is lost, and with it all that stands behind. */
 void order_log_broken(struct engine *e, struct order_log *g)
 {
 	uint32_t i = g->members, next;

@@ -17,7 +17,6 @@
 /* A peer that has just come up may have forgotten lanes whose packets are under way. */
 #define FRESH_PEER_NS (300 * NSEC_PER_MSEC)
 
-/* Not before this there may be another barrier. */
 uint64_t order_barrier_at(const struct order_log *g)
 {
 	uint64_t most = g->peer == PEER_NONE ? STEP_SINGLE : STEP_MAX_NS;

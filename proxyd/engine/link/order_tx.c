@@ -82,7 +82,6 @@ static bool answer_lost(const struct engine *e, const struct order_log *g)
 	       !psn_before(e->flows[lane_index(r.lane)].lane.una.psn, (struct wire_psn){r.psn});
 }
 
-/* The peer tells what it has of our log, and what it has carried out. */
 void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r)
 {
 	struct order_log *g = r->lane < ORDER_LOGS ? log_ref(e, r->lane) : NULL;

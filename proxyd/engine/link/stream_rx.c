@@ -139,7 +139,6 @@ static void report(struct engine *e, struct flow *fl)
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
 
-/* Report now or later. Returns when it wants to be called again, 0 for never. */
 uint64_t stream_rx_report(struct engine *e, struct flow *fl)
 {
 	struct gaps *g = &fl->lane.acceptor.gaps;

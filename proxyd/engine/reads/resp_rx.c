@@ -351,7 +351,6 @@ static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
 
-/* Report now or later. Returns when it wants to be called again, 0 for never. */
 uint64_t resp_report(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
