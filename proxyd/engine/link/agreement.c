@@ -364,8 +364,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 		lane_set_state(l, LANE_HELD);
 		lane_guard(e, fl);
 		/* what the host repeated passed by until now: its arrival tells no round trip */
-		if (psn_after(l->epsn.psn, l->overlap))
-			l->overlap = l->epsn.psn;
+		psn_raise(&l->overlap, l->epsn.psn);
 		engine_event(e, EVENT_HELD, fl, 0, 0);
 	}
 	if (first && handover_outrun(e, l)) {
@@ -399,8 +398,6 @@ void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 {
 	struct flow *fl;
 
-	if (peer >= PEER_MAX)
-		return;
 	switch (r->type) {
 	case REPORT_OPEN:
 		if (r->offer)

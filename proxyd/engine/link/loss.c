@@ -126,15 +126,10 @@ static struct pkt *ending_at(struct engine *e, const struct lane *l, struct wire
 }
 
 /* A time that nothing moves for half of what 32 bits hold would seem to lie ahead: it trails. */
-static void trail(uint32_t *us, uint32_t now)
-{
-	if (now - *us > TIME_TRAIL_US)
-		*us = now - TIME_TRAIL_US;
-}
-
 void loss_trail(struct engine *e, struct lane *l)
 {
-	trail(&l->opener.rack_us, now_us(e));
+	if (now_us(e) - l->opener.rack_us > TIME_TRAIL_US)
+		l->opener.rack_us = now_us(e) - TIME_TRAIL_US;
 }
 
 static void came(struct lane *l, const struct pkt *d)

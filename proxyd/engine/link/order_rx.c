@@ -78,13 +78,12 @@ void order_end(struct engine *e, struct flow *fl)
 
 bool order_peer_waits(struct engine *e, const struct flow *fl, unsigned int peer)
 {
-	uint32_t number = (uint32_t)(order_log_of(e, &fl->key) - e->order->logs), id;
+	uint32_t number = (uint32_t)(order_log_of(e, &fl->key) - e->order->logs);
 	struct order_log *g = peer_log(e, peer, number);
 
 	if (!g->known || !e->peer_up[peer])
 		return false;
-	for (id = g->records.head; id != MQ_NONE; id = mq_next(e->order->records, id)) {
-		const struct order_rec *r = log_record(e, id);
+	mq_each (const struct order_rec, r, e->order->records, &g->records) {
 		const struct flow *at = r->kind == ORDER_WAIT ? lane_of(e, g, r) : NULL;
 
 		if (at && psn_before(at->lane.una.psn, (struct wire_psn){r->psn}))
