@@ -245,11 +245,9 @@ void announce_resume(struct engine *e, struct lane *l, struct wire_psn psn)
 {
 	struct lane_announce *y = announce_of(e, l);
 
-	for (uint32_t id = y ? y->own.head : MQ_NONE; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct own_read *r = mq_at(e->reads, id);
-
-		r->again |= psn_after(r->before.psn, psn);
-	}
+	if (y)
+		mq_each (struct own_read, r, e->reads, &y->own)
+			r->again |= psn_after(r->before.psn, psn);
 }
 
 /* Whether so long nothing has come of @r that it may be asked again. */
@@ -267,12 +265,10 @@ static void ask_all_again(struct engine *e, struct flow *fl, const struct lane_a
 
 void announce_overdue(struct engine *e, struct flow *fl)
 {
-	struct lane_announce *y = announce_of(e, &fl->lane);
-	struct own_read *r = y ? mq_at(e->reads, y->own.head) : NULL;
+	const struct lane_announce *y = announce_of(e, &fl->lane);
 
-	if (!r)
-		return;
-	ask_all_again(e, fl, y);
+	if (y && y->own.head != MQ_NONE)
+		ask_all_again(e, fl, y);
 }
 
 /* ---- answers ---- */
