@@ -194,11 +194,6 @@ static void list_del(struct engine *e, struct cm_pending *p)
 	l->n--;
 }
 
-static void note_lists(struct engine *e)
-{
-	engine_change(e, e->cm, sizeof(*e->cm));
-}
-
 /* The list of those from the source of @k that wait for an answer. */
 static unsigned int source_list(const struct engine *e, const struct cm_key *k)
 {
@@ -246,7 +241,7 @@ struct cm_pending *cm_begin(struct engine *e, const struct cm_pending *what)
 {
 	struct cm_pending *p;
 
-	note_lists(e);
+	engine_change(e, e->cm, sizeof(*e->cm));
 	p = free_place(e, &what->key);
 	if (!p) {
 		COUNT(e, TABLE_FULL);
@@ -262,16 +257,10 @@ struct cm_pending *cm_begin(struct engine *e, const struct cm_pending *what)
 	return p;
 }
 
-/* Whether @p is in the chain by QPN. */
-static bool by_qpn(const struct cm_pending *p)
-{
-	return !p->leaving && p->list >= LIST_WAITING;
-}
-
 static void move(struct engine *e, struct cm_pending *p, unsigned int to)
 {
-	note_lists(e);
-	if (by_qpn(p) && to < LIST_WAITING)
+	engine_change(e, e->cm, sizeof(*e->cm));
+	if (!p->leaving && p->list >= LIST_WAITING && to < LIST_WAITING)
 		chain_del(e, p, CM_BY_QPN);
 	list_del(e, p);
 	list_add(e, p, to);

@@ -334,11 +334,9 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	if (begins && (e->rules[fl->rule].learn & LEARN_MATCH) && match_foreign(e, fl, f->psn) &&
 	    match_ack(e, fl, f->psn, PSN_NONE))
 		return;
-	if (!req)
+	if (!req || !f->aeth)
 		return;
 	l = &req->lane;
-	if (!f->aeth)
-		return;
 	lane_credit(l, frame_aeth_syndrome(f), true);
 	again = may_count_later(l, wire_psn_of(f));
 	if (ends && (!psn_known(l->una.psn) || psn_after(next, l->una.psn) ||
