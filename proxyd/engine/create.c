@@ -60,8 +60,7 @@ static uint32_t accepted_slots(const struct engine_config *cfg)
 
 static uint32_t read_bytes(void)
 {
-	return sizeof(struct fetch) > sizeof(struct read_rec) ? sizeof(struct fetch)
-							      : sizeof(struct read_rec);
+	return MAX(sizeof(struct fetch), sizeof(struct read_rec));
 }
 
 /* The parts of the arena that struct engine points to, and their offsets. */

@@ -643,10 +643,10 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 	memcpy(e->rules, rules, e->nrules * sizeof(*rules));
 	memset(e->rule_bytes, 0, sizeof(e->rule_bytes));
 	e->prefetch = e->ordered = false;
-	for (unsigned int i = 0; i < e->nrules; i++)
+	for (unsigned int i = 0; i < e->nrules; i++) {
 		e->ordered |= e->rules[i].order == ORDER_HOSTS;
-	for (unsigned int i = 0; i < e->nrules; i++)
 		e->prefetch |= e->rules[i].prefetch || e->rules[i].atomic == ATOMIC_PREFETCH;
+	}
 	flow_each (struct flow, fl, e) {
 		flow_change(e, fl);
 		flow_match_rule(e, fl);
