@@ -260,7 +260,9 @@ struct world {
 	struct path path;	 /* world_path.c */
 	uint64_t paths;		 /* of these, how many a packet has taken */
 	bool path_overtaken;	 /* a message that missed both appliances missed their order, too */
-	bool path_used;		 /* the present one is counted */
+	uint64_t
+		share[2]; /* world_check_share(): bytes that a lane might have at the latest step */
+	bool path_used;	  /* the present one is counted */
 	uint32_t strayed[2][PATH_STRAYED]; /* ICRCs of what missed the first appliance */
 	uint64_t told[2];		   /* messages, by world_order.c */
 	uint64_t lag[2];		   /* frames of hosts with two source MACs */

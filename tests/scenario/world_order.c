@@ -126,7 +126,7 @@ void world_order_received(struct world_qp *q, int side, uint64_t number)
 }
 
 /* A lane goes on in the superblock that it has, whatever the others took since; and within a step
- * others may have come later. */
+ * others may have come later: so what counts is what was free before it, if that was more. */
 #define UNIT  65536ull
 #define SLACK (4 * UNIT)
 
@@ -149,11 +149,12 @@ static uint64_t share_of(const struct engine *e)
 const char *world_check_share(struct world *w)
 {
 	for (int s = 0; s < 2; s++) {
-		uint64_t share;
+		uint64_t share, before = w->share[s];
 
 		if (!w->engine[s] || !w->cfg.actors.share)
 			continue;
-		share = share_of(w->engine[s]);
+		w->share[s] = share_of(w->engine[s]);
+		share = w->share[s] > before ? w->share[s] : before;
 		for (uint32_t i = 0; i < w->nqps; i++) {
 			uint64_t *within = &w->qp[i].side[s].within_bytes, has = 0;
 			struct lane_info l = {0};

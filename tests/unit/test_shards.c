@@ -199,8 +199,9 @@ static void test_sums(void **state)
 	assert_int_equal(all.pool_most, config.pool_bytes);
 	/* so few connections one pair of hosts may have alone */
 	assert_int_equal(all.flows_max, N * alone.flows_max);
+	/* each has sums of parity of its own */
 	assert_in_range(shards_bytes(&config, N), shards_bytes(&config, 1) / 2,
-			2 * shards_bytes(&config, 1));
+			2 * shards_bytes(&config, 1) + N * PARITY_SUMS * sizeof(struct parity_sum));
 	shards_rules(s, &rule, 1, NOW);
 	for (unsigned int i = 0; i < N; i++)
 		assert_int_equal(shards_engine(s, i)->rules[0].cap, 12 << 20);
