@@ -182,7 +182,7 @@ while IFS=$'\t' read -r section command; do
 	it "$section: ${command#sudo }" try "$section" "$command"
 done < <(commands)
 it "both edges serve what the text says: a transfer is held" \
-	eval 'transfer_until held_by_rule readme a --op write --size 64K --mtu 1024 --depth 16 && intact readme'
+	eval 'transfer_until held_by_rule readme a --op write --size 64K --mtu 1024 --depth 16 --rate-mbps 100 && intact readme'
 it "both stop with nothing left" pair_stop
 wan_stop
 echo "1..$lab_number"
