@@ -227,8 +227,8 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	const struct wire_mark next = l->epsn;
 
 	if (x) {
-		if (q->f->opcode !=
-		    OP_READ_REQUEST) /* it may tell the other side of changed data */
+		/* what is no READ may tell the other side of changed data */
+		if (q->f->opcode != OP_READ_REQUEST)
 			fetch_drop_guesses(e, fl, &x->info.flushed_signal);
 		psn_map_note(e, &x->map, &next);
 		if (!q->waits && may_differ(l, x))
