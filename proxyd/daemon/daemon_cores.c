@@ -10,9 +10,9 @@
  * everything to itself again: reports, control, housekeeping. So all of those need no lock and know
  * nothing of cores. A round takes a few hundred microseconds at most.
  *
- * Each round decides anew which cores work in a thread of their own (shared()). To wake a thread
- * costs as much as to move some frames. So a round is shared only if the queues of at least two
- * cores have ENOUGH frames, and the shards of at least two got ENOUGH in the round before.
+ * shared() decides for each round which cores do their work in a thread of their own. To wake a
+ * thread costs as much as to move some frames. So a round is shared only if the queues of at least
+ * two cores have ENOUGH frames, and the shards of at least two got ENOUGH in the round before.
  * Otherwise the daemon's thread does the work of all cores, as with one pair of hosts.
  *
  * A frame may come in a queue of another core than that of its shard, as NICs choose queues by

@@ -34,8 +34,8 @@
 
 #include "engine/core/core.h"
 
-/* A frame is paid for by so many packets; so many may be saved up (of several groups: as many as
- * the counter holds); a group by itself has none or this. */
+/* COST packets pay for one frame. A stream saves at most SAVED_MAX packets for later groups, and
+ * UINT8_MAX where groups are spread. A group that is not spread has ROWS_LEAST frames, or none. */
 #define COST	    8u
 #define SAVED_MAX   64u
 #define ROWS_LEAST  2u
